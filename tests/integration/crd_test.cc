@@ -344,7 +344,7 @@ TEST_F(JobDefinitionTest, WhatMayBeChangedLater) {
 
 TEST_F(JobDefinitionTest, StatusIsWrittenApartAndGuarded) {
   const json made = Store(Job(R"({"status": {"learners": 3}})"));
-  EXPECT_FALSE(made.contains("status")) << "the status comes from the operator alone";
+  EXPECT_FALSE(made.contains("status")) << "only the operator sets the status";
   const auto write = [this](const std::string& status) {
     const auto written = client().Patch(kJobs, Key("job"), {{"status", json::parse(status)}},
                                         {.subresource = "status"});
@@ -385,7 +385,7 @@ TEST_F(JobDefinitionTest, ScaleSetsTheMaximumAndShowsTheLearners) {
   EXPECT_EQ(client().Get(kJobs, Key("job"))->at("spec").at("elastic").at("maxLearners"), 5);
   EXPECT_FALSE(
       client().Patch(kJobs, Key("job"), {{"spec", {{"replicas", 0}}}}, {.subresource = "scale"}))
-      << "a job cannot be scaled to nothing: it is suspended";
+      << "a job cannot be scaled to 0; it must be suspended";
 }
 
 TEST_F(JobDefinitionTest, TheExamplesAreGoodJobs) {

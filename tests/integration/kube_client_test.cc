@@ -31,7 +31,7 @@ TEST_F(KubeClientTest, AnObjectsLife) {
   changed["data"]["value"] = "two";
   ASSERT_TRUE(client().Update(kConfigMaps, changed));
   EXPECT_EQ(client().Update(kConfigMaps, changed).error().code, ErrorCode::kConflict)
-      << "it has changed since";
+      << "the object has changed since";
   EXPECT_EQ((*client().Get(kConfigMaps, Key("a")))["data"]["value"], "two");
 
   const auto wrong_uid = client().Delete(kConfigMaps, Key("a"), {.uid = "of-another"});
@@ -117,7 +117,7 @@ TEST_F(KubeClientTest, StatusAndScaleAreTheirOwnDoors) {
   const auto made = client().Create(
       kWidgets, {{"metadata", Meta("w")}, {"spec", {{"size", 2}}}, {"status", {{"size", 9}}}});
   ASSERT_TRUE(made) << made.error();
-  EXPECT_FALSE(made->contains("status")) << "a creation sets no status";
+  EXPECT_FALSE(made->contains("status")) << "create ignores the status";
 
   json object = *made;
   object["status"] = {{"size", 1}};
@@ -125,7 +125,7 @@ TEST_F(KubeClientTest, StatusAndScaleAreTheirOwnDoors) {
   const auto with_status = client().Update(kWidgets, object, {.subresource = "status"});
   ASSERT_TRUE(with_status) << with_status.error();
   EXPECT_EQ((*with_status)["status"]["size"], 1);
-  EXPECT_EQ((*with_status)["spec"]["size"], 2) << "the status door changes nothing else";
+  EXPECT_EQ((*with_status)["spec"]["size"], 2) << "the status subresource changes nothing else";
   EXPECT_EQ(client().Update(kWidgets, object, {.subresource = "status"}).error().code,
             ErrorCode::kConflict);
 
@@ -162,7 +162,7 @@ TEST_F(KubeClientTest, DependentsGoWithTheirOwner) {
     return !found && found.error().code == ErrorCode::kNotFound;
   };
   EXPECT_TRUE(WaitUntil([&] { return gone("of-a-dead-owner"); }))
-      << "its owner's name is not enough";
+      << "the owner's uid must match, too";
   EXPECT_FALSE(gone("dependent"));
   ASSERT_TRUE(client().Delete(kConfigMaps, Key("owner"), {.foreground = true}));
   EXPECT_TRUE(WaitUntil([&] { return gone("dependent") && gone("owner"); }));

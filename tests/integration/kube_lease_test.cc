@@ -72,9 +72,10 @@ TEST_F(KubeLeaseTest, OneLeadsAndTheOtherFollowsARelease) {
   first->elector->Release();
   EXPECT_FALSE(first->elector->MayWrite());
   ASSERT_TRUE(WaitUntil([&] { return second->transitions == 1; }));
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 3s) << "no need to wait for the lease's end";
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 3s)
+      << "the successor need not wait for the lease to expire";
   EXPECT_TRUE(second->elector->MayWrite());
-  EXPECT_FALSE(first->lost) << "a release is no loss";
+  EXPECT_FALSE(first->lost) << "a released lease does not count as lost";
 }
 
 TEST_F(KubeLeaseTest, ACrashedLeaderIsFollowedWhenItsLeaseEnds) {

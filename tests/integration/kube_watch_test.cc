@@ -57,7 +57,7 @@ TEST_F(KubeWatchTest, ABookmarkComesBeforeTheServerEndsTheWatch) {
         EXPECT_FALSE(MetaOf(object).resource_version.empty());
         return true;
       });
-  EXPECT_TRUE(watched) << "it ends in order: " << watched.error();
+  EXPECT_TRUE(watched) << "the watch must end orderly: " << watched.error();
   EXPECT_THAT(seen, Contains(WatchEventType::kBookmark));
 }
 

@@ -187,7 +187,7 @@ TEST_F(LibcurlTransportTest, AConnectionThatIsSilentIsProbed) {
   ASSERT_TRUE(transport) << transport.error();
   ASSERT_TRUE((*transport)->Send({.target = "/", .deadline = 5s}));
   const std::vector<int> times = ProbeTimesOfConnectionsTo(server.port());
-  ASSERT_FALSE(times.empty()) << "no connection is kept";
+  ASSERT_FALSE(times.empty()) << "a connection must be kept";
   EXPECT_THAT(times, testing::Each(15));
 }
 
@@ -214,7 +214,7 @@ TEST_F(LibcurlTransportTest, ManyTransportsShareAThread) {
   EXPECT_EQ(Threads(), threads_of_one);
   made.clear();
   EXPECT_TRUE((*transports.Make(config_))->Send({.target = "/", .deadline = 5s}));
-  EXPECT_EQ(server.connections(), 1) << "also of those that are gone";
+  EXPECT_EQ(server.connections(), 1) << "connections of deleted transports are reused";
 }
 
 TEST_F(LibcurlTransportTest, AmongManyOneThatIsSilentCostsTheOthersNothing) {
@@ -238,7 +238,7 @@ TEST_F(LibcurlTransportTest, AmongManyOneThatIsSilentCostsTheOthersNothing) {
   ASSERT_TRUE((*to_other)->Send({.target = "/", .deadline = 5s}));
   EXPECT_EQ(other.connections(), 1);
   EXPECT_EQ((*to_silent)->Send({.target = "/", .deadline = 5s})->body, "well again");
-  EXPECT_EQ(silent.connections(), 2) << "nothing goes over the one that was silent";
+  EXPECT_EQ(silent.connections(), 2) << "the silent connection is not used again";
 }
 
 TEST_F(LibcurlTransportTest, AConnectionIsOnlyForThoseWhoTrustItsAuthority) {
@@ -281,7 +281,8 @@ TEST_F(LibcurlTransportTest, TheConfiguredProxyIsTakenWhateverTheEnvironmentSays
   const auto response = Get();
   ASSERT_TRUE(response) << response.error();
   EXPECT_EQ(response->body, "behind");
-  EXPECT_FALSE(response->headers.contains("X-Proxy")) << "the proxy's own head is none of ours";
+  EXPECT_FALSE(response->headers.contains("X-Proxy"))
+      << "the proxy's own headers are not part of the answer";
   EXPECT_THAT(proxy_.head(), StartsWith("CONNECT api.example:6443 "));
 }
 
@@ -299,7 +300,7 @@ TEST_F(LibcurlTransportTest, TheEnvironmentNamesAProxyAndWhatNeedsNone) {
   EXPECT_EQ(Get()->body, "direct");
   unsetenv("NO_PROXY");
   config_.proxy_from_environment = false;
-  EXPECT_EQ(Get()->body, "direct") << "coordinators are reached without it";
+  EXPECT_EQ(Get()->body, "direct") << "coordinators are reached without the proxy";
 }
 
 TEST_F(LibcurlTransportTest, AProxyThatRefusesIsUnavailableAndNoAnswer) {

@@ -143,7 +143,7 @@ TEST_P(TransportTest, EveryMethodAndStatusIsAnAnswer) {
       EXPECT_EQ(response->headers.at("Retry-After"), "7");
     }
   }
-  EXPECT_LT(server_->connections(), 13 / 2) << "connections are used again";
+  EXPECT_LT(server_->connections(), 13 / 2) << "connections are reused";
 }
 
 TEST_P(TransportTest, ARedirectIsAnAnswerAndTakesNoTokenAlong) {
@@ -251,7 +251,7 @@ TEST_P(TransportTest, TheSinkEndsTheStream) {
   EXPECT_TRUE(response) << response.error();
   EXPECT_THAT(lines_, ElementsAre("one", "two"));
   EXPECT_EQ(client_gone.get_future().wait_for(5s), std::future_status::ready)
-      << "the connection is given up";
+      << "the connection is closed";
 }
 
 TEST_P(TransportTest, ALineOf16MiBArrivesAndNoLonger) {
@@ -312,7 +312,7 @@ TEST_P(TransportTest, ASlowReaderSlowsTheServerDown) {
       },
       10s);
   EXPECT_TRUE(response) << response.error();
-  EXPECT_LT(sent_while_reading_nothing, 16u << 20) << "what is buffered is bounded";
+  EXPECT_LT(sent_while_reading_nothing, 16u << 20) << "the client's buffer is bounded";
 }
 
 TEST_P(TransportTest, AStreamThatBreaksIsUnavailable) {
@@ -333,7 +333,7 @@ TEST_P(TransportTest, AStreamThatBreaksIsUnavailable) {
         10s);
     ASSERT_FALSE(response);
     EXPECT_EQ(response.error().code, ErrorCode::kUnavailable) << response.error();
-    EXPECT_THAT(lines_, ElementsAre("whole")) << "half a line is none";
+    EXPECT_THAT(lines_, ElementsAre("whole")) << "a partial line is not delivered";
   }
 }
 
@@ -401,7 +401,8 @@ TEST_P(TransportTest, AnAnswerThatIsCutAfterAnyByteIsNeverTakenForAWholeOne) {
         if (streamed) {
           EXPECT_EQ(lines_, whole);
         }
-        EXPECT_EQ(std::ranges::mismatch(lines_, whole).in1, lines_.end()) << "half a line is none";
+        EXPECT_EQ(std::ranges::mismatch(lines_, whole).in1, lines_.end())
+            << "a partial line is not delivered";
       }
     }
   }
@@ -541,7 +542,7 @@ TEST_P(TransportTest, AWriteIsNotDoneTwiceBecauseTheServerHadClosedTheConnection
     EXPECT_EQ(done.load(), answered) << "request " << i;
     std::this_thread::sleep_for(i % 2 * 10ms);
   }
-  EXPECT_GE(answered, 5) << "each leaves one connection behind that is dead";
+  EXPECT_GE(answered, 5) << "each answer leaves one dead connection behind";
 }
 
 // The server has received the request and closed the connection without an answer, so the client
@@ -559,7 +560,7 @@ TEST_P(TransportTest, AWriteThatIsCutOffIsSentOnceMoreAtMost) {
   const auto first = Post("/pods");
   ASSERT_FALSE(first);
   EXPECT_EQ(first.error().code, ErrorCode::kUnavailable) << first.error();
-  EXPECT_EQ(sent.load(), 1) << "a connection of its own";
+  EXPECT_EQ(sent.load(), 1) << "a new connection is not retried";
   sent = 0;
   const auto warm = Post("/warm");
   ASSERT_TRUE(warm) << warm.error();
@@ -682,7 +683,7 @@ TEST_P(TransportTest, ReadsARotatedAuthorityAnew) {
   const auto write = [&](const std::string& pem) { return folder.Write("ca.crt", pem); };
   config_.certificate_authority = {.text = "", .file = write(other.pem())};
   Connect();
-  EXPECT_FALSE(Get()) << "another's certificates are trusted";
+  EXPECT_FALSE(Get()) << "another authority's certificates are trusted";
   write(other.pem() + authority_.pem());  // both, as during a rotation
   const auto both = Get();
   ASSERT_TRUE(both) << both.error();

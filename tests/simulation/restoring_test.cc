@@ -123,7 +123,7 @@ TEST_F(Restoring, RankZeroReadsEveryByteOnceAndTheOthersCatchUp) {
     EXPECT_EQ(bytes_read_[name], stored_.at(name).size()) << name;
     EXPECT_EQ(read_by_[name], (std::set<std::string>{first_.members[0].id.name})) << name;
   }
-  EXPECT_EQ(bytes_read_.size(), 2U * kLearners) << "nothing of others";
+  EXPECT_EQ(bytes_read_.size(), 2U * kLearners) << "no other file was read";
   Complete();
 }
 
@@ -164,7 +164,7 @@ TEST_F(Restoring, AMemberThatDiesMeanwhileIsReplaced) {
     on_first_ = nullptr;
     if (seed % 8 == 0) Complete();
   }
-  EXPECT_GT(incomplete, 10) << "the story is about what happens before all hold the state";
+  EXPECT_GT(incomplete, 10) << "a death before all hold the state must be common";
 }
 
 TEST_F(Restoring, ALinkThatBreaksMeanwhileUndoesNothing) {
@@ -186,7 +186,7 @@ TEST_F(Restoring, ALinkThatBreaksMeanwhileUndoesNothing) {
     on_first_ = nullptr;
     if (seed % 8 == 0) Complete();
   }
-  EXPECT_GT(meanwhile, 10) << "the story is about what happens before all hold the state";
+  EXPECT_GT(meanwhile, 10) << "a break before all hold the state must be common";
 }
 
 }  // namespace

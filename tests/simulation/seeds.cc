@@ -268,7 +268,7 @@ std::string RunSeed(std::uint64_t seed) {
     if (!completed && !world.faulty()) {
       ADD_FAILURE() << "the job does not complete\n" << world.Describe();
     } else if (!world.RunUntil([&] { return world.running().empty(); }, 2min) && !world.faulty()) {
-      ADD_FAILURE() << "some learners stay\n" << world.Describe();
+      ADD_FAILURE() << "some learners still run\n" << world.Describe();
     }
     world.CheckTheEnd(chaos.OneMembershipAtATime());
   }

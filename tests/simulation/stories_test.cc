@@ -121,7 +121,7 @@ TEST_F(Stories, GrowingAndShrinkingLosesNothing) {
     world.Want(size);
     ASSERT_TRUE(world.RunUntil([&] { return Size() == size; }, 20s)) << world.Describe();
   }
-  EXPECT_FALSE(world.completed()) << "the job is long enough for the story";
+  EXPECT_FALSE(world.completed()) << "the job is too short for the story";
   Complete();
 }
 
@@ -147,8 +147,8 @@ TEST_F(Stories, WhoStaysKeepsItsConnections) {
   KillSoon(killed);
   ASSERT_TRUE(world.RunUntil(
       [&] { return Size() == 4 && !world.members_of().at(opened_).RankOf(killed); }, 30s));
-  EXPECT_EQ(met.size(), 3U) << "with newcomers each of them connected";
-  EXPECT_FALSE(world.completed()) << "the job is long enough for the story";
+  EXPECT_EQ(met.size(), 3U) << "each of them connected to the newcomers";
+  EXPECT_FALSE(world.completed()) << "the job is too short for the story";
   Complete();
 }
 
@@ -171,7 +171,7 @@ TEST_F(Stories, ALargeStateIsSavedBySeveralAndRestored) {
   job.checkpoint_slice_bytes = 1;
   World& world = Begin(30, 3, {.shard = 30ms}, job);
   ASSERT_TRUE(world.RunUntil([&] { return world.newest_step() > 0; }, 30s));
-  EXPECT_EQ(FilesOfNewest(world), 3U * 3 + 1) << "each wrote its slice, and named its files";
+  EXPECT_EQ(FilesOfNewest(world), 3U * 3 + 1) << "each wrote its slice and a list of its files";
   for (Pod* pod : world.running()) KillSoon(pod->id);
   ASSERT_TRUE(world.RunUntil([&] { return world.state_losses() == 1; }, 30s));
   Complete();
@@ -247,7 +247,7 @@ TEST_F(Stories, AFullVolumeStopsNothing) {
   const std::uint64_t step = world.newest_step();
   ASSERT_TRUE(world.RunUntil([&] { return world.furthest() > then + 50; }, 1min));
   EXPECT_EQ(world.newest_step(), step) << "older checkpoints stay";
-  EXPECT_LE(BytesIn(world), world.store.capacity) << "attempts leave nothing";
+  EXPECT_LE(BytesIn(world), world.store.capacity) << "failed attempts leave no file";
   world.store.capacity.reset();
   ASSERT_TRUE(world.RunUntil([&] { return report().reason.empty(); }, 30s));
   EXPECT_GT(world.newest_step(), step);
@@ -348,7 +348,7 @@ TEST_F(Stories, ALeaverIsCalledBackWhenTheOnlyOtherHolderDies) {
     EXPECT_EQ(world.state_losses(), 0);
     if (HasFailure()) return;
   }
-  EXPECT_GE(told, 3) << "the story was not told";
+  EXPECT_GE(told, 3) << "the fault never struck";
 }
 
 // l-002 leaves. The link between the others breaks in the tick at whose end it switches: when the
@@ -380,7 +380,7 @@ TEST_F(Stories, WhoStoppedBeforeASwitchIsToldOfIt) {
   world.OperatorPause(true);
   world.Terminate(world.pod("l-002"), 20s);
   ASSERT_TRUE(world.RunUntil([&] { return Size() == 2; }, 20s)) << world.Describe();
-  EXPECT_EQ(stopped, (std::set<std::string>{"l-000", "l-001"})) << "the story was not told";
+  EXPECT_EQ(stopped, (std::set<std::string>{"l-000", "l-001"})) << "the fault never struck";
   EXPECT_EQ(world.memberships(), 2) << "there is no recovery";
   world.OperatorPause(false);
   Complete();
@@ -567,7 +567,7 @@ TEST_F(Stories, OnlyTheShardsOfALostLearnerAreComputedAgain) {
       lost += was_lost ? 1 : 0;
       again += was_lost ? by.size() : 0;
       EXPECT_EQ(was_lost ? std::max(by.size(), std::size_t{1}) : by.size(), 1U)
-          << "shard " << shard << ", by those who are left";
+          << "shard " << shard << ", computed by the other learners";
     }
     EXPECT_TRUE(again == 0 || again == lost) << again << " of " << lost;
     for (Pod* const pod : world.running()) {
@@ -576,7 +576,7 @@ TEST_F(Stories, OnlyTheShardsOfALostLearnerAreComputedAgain) {
     world.OperatorPause(false);
     Complete();
   }
-  EXPECT_GT(kept, 10) << "they had something to keep";
+  EXPECT_GT(kept, 10) << "finished shards were kept";
 }
 
 constexpr double kSlow = 64 << 10;
@@ -620,9 +620,9 @@ TEST_F(Stories, NobodyWaitsForTheStateOfAJoiner) {
       60s))
       << world.Describe();
   for (const std::string name : {"l-002", "l-003"}) {
-    EXPECT_GT(in_sync[name] - entered[name], 1s) << "the transfer takes longer than";
+    EXPECT_GT(in_sync[name] - entered[name], 1s) << "the transfer was too fast for the story";
   }
-  EXPECT_LT(longest, 300ms) << "what any two ticks were apart";
+  EXPECT_LT(longest, 300ms) << "the longest gap between two ticks";
   world.network().bytes_per_second.reset();
   Complete();
 }
@@ -634,7 +634,7 @@ TEST_F(Stories, WhoCatchesUpFromFarBehindHoldsTheOthersBack) {
   ASSERT_TRUE(world.RunUntil([&] { return entered_["l-002"].world_size() == 3; }, 20s));
   const Tick entered = world.furthest();
   ASSERT_TRUE(world.RunUntil([&] { return Size() == 3; }, 60s)) << world.Describe();
-  EXPECT_LT(world.furthest() - entered, 16) << "four wait at the joiner, as many on the way";
+  EXPECT_LT(world.furthest() - entered, 16) << "four ticks wait at the joiner, four are in transit";
   Complete();
 }
 
@@ -654,7 +654,7 @@ TEST_F(Stories, ALeaveDoesNotWaitForWhoCatchesUp) {
     ASSERT_TRUE(world.RunUntil([&] { return entered_["l-002"].world_size() == 3; }, 20s));
     const MembershipId catches_up = entered_["l-002"].id;
     world.loop().RunFor(2s);
-    ASSERT_EQ(Size(), 2) << "its state is on its way";
+    ASSERT_EQ(Size(), 2) << "its state is still in transit";
     world.OperatorPause(true);
     const TimePoint asked = world.loop().Now();
     world.Terminate(world.pod(leaver), 20s);
@@ -684,7 +684,7 @@ TEST_F(Stories, TheLastThatHoldsTheStateLeavesWhenAnotherDoes) {
   world.Terminate(world.pod("l-000"), 20s);
   const TimePoint asked = world.loop().Now();
   ASSERT_TRUE(world.RunUntil([&] { return !world.pod("l-000").running; }, 20s));
-  EXPECT_GT(world.loop().Now() - asked, 1s) << "the transfer takes longer than";
+  EXPECT_GT(world.loop().Now() - asked, 1s) << "the transfer was too fast for the story";
   EXPECT_EQ(world.pod("l-000").exit->message, "left as asked");
   world.network().bytes_per_second.reset();
   world.OperatorPause(false);
@@ -721,7 +721,7 @@ TEST_F(Stories, ANewCoordinatorCallsALeaverBack) {
     world.CutFor(world.pod("l-000").id, world.pod("l-002").id, 3ms, false);
     ASSERT_TRUE(world.RunUntil([&] { return catches_up; }, 10s)) << world.Describe();
     world.loop().RunFor(300ms);
-    ASSERT_TRUE(world.pod("l-001").running) << "it is needed until the state has come";
+    ASSERT_TRUE(world.pod("l-001").running) << "it is needed until the state has arrived";
     world.Kill(world.pod("l-000"));
     world.coordinator().Kill();
     world.network().bytes_per_second.reset();
@@ -747,7 +747,7 @@ TEST_F(Stories, AJoinerIsLostWhileItsStateComes) {
     world.Want(3);
     ASSERT_TRUE(world.RunUntil([&] { return entered_["l-002"].world_size() == 3; }, 20s));
     world.loop().RunFor(500ms);
-    EXPECT_EQ(Size(), 2) << "its state is on its way";
+    EXPECT_EQ(Size(), 2) << "its state is still in transit";
     const Tick then = world.furthest();
     world.Kill(world.pod(lost));
     ASSERT_TRUE(world.RunUntil([&] { return world.furthest() > then + 3; }, 2s))
@@ -778,10 +778,10 @@ TEST_F(Stories, AnotherIsLostWhileTheShardsOfTheFirstAreComputed) {
   };
   world.OperatorPause(true);
   ASSERT_TRUE(world.RunUntil([&] { return Size() == 2; }, 20s)) << world.Describe();
-  EXPECT_TRUE(second_died) << "the story was not told";
+  EXPECT_TRUE(second_died) << "the fault never struck";
   for (auto& [shard, by] : computed) {
     std::erase_if(by, [](const std::string& name) { return name == "l-001" || name == "l-002"; });
-    EXPECT_EQ(by.size(), 1U) << "shard " << shard << ", by those who are left";
+    EXPECT_EQ(by.size(), 1U) << "shard " << shard << ", computed by the other learners";
   }
   world.OperatorPause(false);
   Complete();
@@ -824,7 +824,7 @@ TEST_F(Stories, WhoCatchesUpInVainComputesNothingAgain) {
   ASSERT_EQ(computed.size(), 8U);
   for (auto& [shard, by] : computed) {
     std::erase(by, "l-000");
-    EXPECT_EQ(by.size(), 1U) << "shard " << shard << ", by those who are left";
+    EXPECT_EQ(by.size(), 1U) << "shard " << shard << ", computed by the other learners";
   }
   world.OperatorPause(false);
   Complete();
@@ -937,7 +937,7 @@ TEST_F(Stories, ALearnerWhoseProgramHangsGivesUp) {
   const TimePoint began = world.loop().Now();
   ASSERT_TRUE(world.RunUntil([&] { return opened_ > before && Size() == 2; }, 1min))
       << world.Describe();
-  EXPECT_GT(world.loop().Now() - began, 20s) << "nobody takes it for lost";
+  EXPECT_GT(world.loop().Now() - began, 20s) << "no other process removes it";
   EXPECT_LT(world.loop().Now() - began, 24s);
   ASSERT_TRUE(left);
   EXPECT_EQ(left->reason, LeftReason::kFailed);
@@ -946,7 +946,7 @@ TEST_F(Stories, ALearnerWhoseProgramHangsGivesUp) {
   then_ = nullptr;
   world.OperatorPause(false);
   Complete();
-  EXPECT_EQ(world.pod("l-001").exit->code, ErrorCode::kTimeout) << "it may be tried again";
+  EXPECT_EQ(world.pod("l-001").exit->code, ErrorCode::kTimeout) << "the learner may be retried";
   EXPECT_EQ(world.state_losses(), 0);
 }
 
@@ -1031,13 +1031,13 @@ TEST_F(Stories, WhoKeepsSendingWrongFramesGoes) {
       misled.insert(frame.header.membership);
     };
     ASSERT_TRUE(world.RunUntil([&] { return entered_["l-002"].id > before.id; }, 20s));
-    EXPECT_EQ(entered_["l-002"].members, before.members) << "it is tried once more";
+    EXPECT_EQ(entered_["l-002"].members, before.members) << "the members try once more";
     ASSERT_TRUE(world.RunUntil(
         [&] { return !world.members_of().at(opened_).RankOf(wrong).has_value(); }, 30s))
         << world.Describe();
-    EXPECT_LE(misled.size(), 4U) << "two times for each link";
+    EXPECT_LE(misled.size(), 4U) << "twice per link";
     is_wrong = false;
-    ASSERT_TRUE(world.RunUntil([&] { return Size() == 3; }, 60s)) << "it may come back";
+    ASSERT_TRUE(world.RunUntil([&] { return Size() == 3; }, 60s)) << "it may join again";
     EXPECT_EQ(world.state_losses(), 0);
     Complete();
   }
@@ -1053,11 +1053,11 @@ TEST_F(Stories, OfTwoWithWrongFramesBetweenThemOneGoes) {
   const MembershipId before = opened_;
   world.network().Garble(first, second);
   ASSERT_TRUE(world.RunUntil([&] { return opened_ > before; }, 20s)) << world.Describe();
-  EXPECT_EQ(Size(), 2) << "it is tried once more";
+  EXPECT_EQ(Size(), 2) << "the members try once more";
   world.network().Garble(first, second);
   ASSERT_TRUE(world.RunUntil([&] { return Size() == 1; }, 20s)) << world.Describe();
   EXPECT_FALSE(world.members_of().at(opened_).RankOf(second));
-  ASSERT_TRUE(world.RunUntil([&] { return Size() == 2; }, 30s)) << "it may come back";
+  ASSERT_TRUE(world.RunUntil([&] { return Size() == 2; }, 30s)) << "it may join again";
   EXPECT_EQ(world.state_losses(), 0);
   Complete();
 }
@@ -1076,10 +1076,10 @@ TEST_F(Stories, WhoSendsNoFramesWhileAMembershipOpensDoesNotKeepItFromOpening) {
   world.network().Garble(wrong, world.running().front()->id);
   ASSERT_TRUE(world.RunUntil([&] { return opened_ > before && Size() == 1; }, 30s))
       << world.Describe();
-  EXPECT_EQ(connected, 4) << "once, and three times more";
+  EXPECT_EQ(connected, 4) << "the first try and three retries";
   EXPECT_FALSE(world.members_of().at(opened_).RankOf(wrong));
   world.on_connected = [](const LearnerId&, const LearnerId&) {};
-  ASSERT_TRUE(world.RunUntil([&] { return Size() == 2; }, 60s)) << "it may come back";
+  ASSERT_TRUE(world.RunUntil([&] { return Size() == 2; }, 60s)) << "it may join again";
   EXPECT_EQ(world.state_losses(), 0);
   Complete();
 }
@@ -1125,7 +1125,7 @@ TEST_F(Stories, ALinkThatBreaksOnceCostsNobody) {
   for (const std::string other : {"l-000", "l-003"}) world.Stall(world.pod(other), 100ms);
   world.CutFor(world.pod("l-001").id, world.pod("l-002").id, 3ms, false);
   ASSERT_TRUE(world.RunUntil([&] { return opened_ > before.id; }, 20s)) << world.Describe();
-  EXPECT_EQ(tell, (std::set<std::string>{"l-001", "l-002"})) << "both ends, of one break";
+  EXPECT_EQ(tell, (std::set<std::string>{"l-001", "l-002"})) << "both ends report the same break";
   EXPECT_EQ(world.members_of().at(opened_).members, before.members);
   then_ = nullptr;
   Complete();
@@ -1156,10 +1156,10 @@ TEST_F(Stories, NobodyBeginsBeforeTheOthersCanHearThatItIsReady) {
     if (from.name == "l-002") all_are_ready = !world.pod("l-000").transport->Connected(second);
   };
   world.Want(3);
-  ASSERT_TRUE(world.RunUntil([&] { return all_are_ready; }, 10s)) << "the story was not told";
+  ASSERT_TRUE(world.RunUntil([&] { return all_are_ready; }, 10s)) << "the fault never struck";
   const MembershipId opens = entered_["l-000"].id;
   ASSERT_TRUE(world.RunUntil([&] { return opened_ > before; }, 5s)) << world.Describe();
-  EXPECT_EQ(opened_, opens) << "nobody gives it up";
+  EXPECT_EQ(opened_, opens) << "no member aborts the opening";
   Complete();
 }
 
@@ -1169,7 +1169,7 @@ TEST_F(Stories, ALinkThatStaysBrokenCostsOneLearnerNotTheJob) {
   world.CutFor(world.pod("l-001").id, world.pod("l-002").id, 10min, false);
   ASSERT_TRUE(world.RunUntil([&] { return Size() == 3 && world.furthest() > then + 5; }, 60s))
       << world.Describe();
-  EXPECT_TRUE(world.pod("l-002").running) << "it may come back";
+  EXPECT_TRUE(world.pod("l-002").running) << "it may join again";
   Complete();
 }
 

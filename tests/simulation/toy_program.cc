@@ -195,7 +195,7 @@ Reference ComputeReference(const Schedule& schedule, Habits habits) {
   }
   for (const std::uint64_t times : seen) {
     if (reference.ticks < schedule.total_ticks()) break;
-    EXPECT_EQ(times, schedule.spec().epochs) << "each sample is used once an epoch";
+    EXPECT_EQ(times, schedule.spec().epochs) << "each sample is used once per epoch";
   }
   reference.parameters_sha256 = ParametersSha256(program.State());
   return reference;

@@ -626,14 +626,14 @@ void World::CheckTheEnd(bool one_at_a_time) {
   Tick last = 0;
   int tests = 0;
   for (const std::string& line : metrics_) {
-    EXPECT_GE(Metrics::TickOf(line), last) << "metrics are in order: " << line;
+    EXPECT_GE(Metrics::TickOf(line), last) << "metrics are not in order: " << line;
     last = Metrics::TickOf(line);
     tests += line.contains("\"kind\":\"test\"") ? 1 : 0;
   }
   if (job_.data.test_samples > 0) {
     const Tick ticks = reference_.ticks;
     EXPECT_EQ(tests, static_cast<int>(ticks / schedule_.ticks_per_epoch()))
-        << "one line for each evaluation";
+        << "one line per evaluation";
   }
   EXPECT_EQ(final->position.tick, reference_.ticks);
 }

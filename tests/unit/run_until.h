@@ -16,7 +16,7 @@ inline void RunUntil(RealEventLoop& loop, const std::function<bool()>& condition
   const TimerId timer = loop.PostAfter(std::chrono::seconds(20), [&] { late = true; });
   while (!condition() && !late) loop.context().run_one();
   loop.Cancel(timer);
-  ASSERT_TRUE(condition()) << "what was waited for did not come";
+  ASSERT_TRUE(condition()) << "the condition did not come true";
 }
 
 }  // namespace pliant

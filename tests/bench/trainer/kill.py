@@ -60,7 +60,7 @@ def _shown(
         measured_row(
             f"kill/{where}/detection", "ms", Measured.of(ours["detection"]),
             aim=Aim("value", _DETECTION_MS),
-            note=f"until the other gives up the step; {_when(where, moments)}",
+            note=f"until the other aborts the step; {_when(where, moments)}",
         ),
         measured_row(
             f"kill/{where}/pause", "ms", Measured.of(ours["pause"]),
@@ -114,7 +114,7 @@ def _of_pliant(moment: float, found: dict[str, Figures]) -> None:
             commits = wait_for_steps(stays, _STEPS, since=killed, shards=job.shards)
             gave_up = stays.logged_at("stopped", killed)
             if gave_up is None:
-                raise Late(f"no step was given up: see {stays.log}")
+                raise Late(f"no step was aborted: see {stays.log}")
             add(found[where], job.shards, commits, killed, gave_up)
 
 

@@ -39,5 +39,5 @@ def take(ours: Party, rivals: Mapping[str, Party]) -> dict[str, str]:
         except Late as late:
             if name not in rivals:
                 raise
-            given_up[name] = f"the rival was given up: {late}"
+            given_up[name] = f"the rival was dropped: {late}"
     return given_up

@@ -216,7 +216,7 @@ TEST_F(OperatorTest, AJobFromItsAdmissionToItsDeletion) {
   ASSERT_TRUE(
       kube::WaitUntil([&] { return Status("one").value("restarts", 0) == 1; }, seconds(60)));
   ASSERT_TRUE(kube::WaitUntil([&] { return OpenLearners() == 3; }, seconds(60)))
-      << "the failed one is kept for its logs; its successor has a new number";
+      << "the failed pod is kept for its logs; the new one has a new number";
   EXPECT_EQ(Status("one").at("nextLearner"), 3);
   EXPECT_EQ(Status("one").at("coordinatorTerm"), 1);
 
@@ -226,11 +226,11 @@ TEST_F(OperatorTest, AJobFromItsAdmissionToItsDeletion) {
   ASSERT_TRUE(kube::WaitUntil([&] { return Status("one").value("phase", "") == "Failed"; }));
   EXPECT_EQ(Status("one").value("parametersSha256", ""), "");
   ASSERT_TRUE(kube::WaitUntil([&] { return Pods("coordinator").empty(); }));
-  EXPECT_GE(Pods("learner").size(), 2u) << "those that ended keep their logs";
+  EXPECT_GE(Pods("learner").size(), 2u) << "pods that ended are kept for their logs";
   EXPECT_TRUE(kube::WaitUntil([&] {
     const auto left = client().List(kube::kServices, ns());
     return left && left->items.empty();
-  })) << "it has ended, and needs no address";
+  })) << "a job that ended needs no Service";
 
   ASSERT_TRUE(client().Delete(controller::kJobs, Key("one")));
   ASSERT_TRUE(kube::WaitUntil(
@@ -318,7 +318,7 @@ TEST_F(OperatorTest, HoldsJobsAndTheirPodsToWhatItsAdministratorSays) {
   };
   start_with(R"({"spec": {"volumes": []}})");
   EXPECT_TRUE(kube::WaitUntil([&] { return operator_->HasEnded(); }))
-      << "that is not theirs to say";
+      << "the template may not set volumes";
 
   start_with(R"({"metadata": {"labels": {"team": "platform"}}, "spec": {
       "nodeSelector": {"pool": "system"}, "tolerations": [{"operator": "Exists"}],
@@ -343,7 +343,7 @@ TEST_F(OperatorTest, HoldsJobsAndTheirPodsToWhatItsAdministratorSays) {
              {{"reason", "Failed"}, {"message", "wrong input"}});
   EXPECT_TRUE(
       kube::WaitUntil([&] { return !client().Get(controller::kJobs, Key("long")); }, seconds(60)))
-      << "by default it stays no longer than it trains";
+      << "the default ttlSecondsAfterFinished of 0 deletes the job";
 }
 
 TEST_F(OperatorTest, StopsQuicklyAndLeavesTheLeaseToOthers) {
@@ -512,8 +512,8 @@ TEST_F(OperatorTest, LargeTemplatesDoNotFillItsMemory) {
   Submit("one", {{"spec", {{"elastic", {{"maxLearners", 1}}}}}});
   ASSERT_TRUE(kube::WaitUntil([&] { return admitted("one"); }, seconds(90))) << Status("one");
   const double after_list = PeakMiB(operator_->pid());
-  std::cout << "MiB at most: " << before << " without jobs, " << after_watch << " with " << jobs
-            << " jobs of 400 KiB, " << after_list << " when it has listed them\n";
+  std::cout << "peak MiB: " << before << " without jobs, " << after_watch << " with " << jobs
+            << " jobs of 400 KiB, " << after_list << " after listing them\n";
   const double limit = jobs > 100 ? 300 : 120;
   EXPECT_LT(after_watch, limit);
   EXPECT_LT(after_list, limit);

@@ -36,7 +36,7 @@ TEST_F(OperatorStory, TwoTrainingsShareTheCluster) {
   }));
   EXPECT_EQ(world.CountPods("one", "coordinator"), 0);
   EXPECT_EQ(world.CountPods("one", "learner") + world.CountPods("two", "learner"), 0);
-  EXPECT_EQ(world.Status("one").value("restarts", -1), 0) << "nobody failed";
+  EXPECT_EQ(world.Status("one").value("restarts", -1), 0) << "no learner failed";
   EXPECT_THAT(world.events, Contains("one: Completed"));
 }
 
@@ -100,7 +100,7 @@ TEST_F(OperatorStory, NothingIsWrittenWhileNothingChanges) {
   world.loop.RunFor(5s);
   const int before = world.Writes();
   world.loop.RunFor(100s);
-  EXPECT_LE(world.Writes() - before, 4) << "progress, at most every 30 s";
+  EXPECT_LE(world.Writes() - before, 4) << "progress is written at most every 30 s";
   EXPECT_GE(world.Writes() - before, 2);
 }
 
@@ -142,7 +142,8 @@ TEST_F(OperatorStory, LosingAllLearnersAtOnceIsRecoveredFrom) {
   world.RemovePods("one", "learner");
   ASSERT_TRUE(world.Reach([&] { return world.Phase("one") == "Recovering"; }));
   ASSERT_TRUE(world.ReachSizes({{"one", 8}}));
-  EXPECT_EQ(world.Status("one").value("restarts", -1), 0) << "a deletion is nobody's failure";
+  EXPECT_EQ(world.Status("one").value("restarts", -1), 0)
+      << "a deleted pod does not count as a failure";
 }
 
 TEST_F(OperatorStory, ALostCoordinatorIsReplacedWhileTrainingGoesOn) {
@@ -178,14 +179,15 @@ TEST_F(OperatorStory, AnUpgradeReplacesCoordinatorsThatCannotProveTheirJob) {
   MakeOlder(world, "one");
   ASSERT_TRUE(world.Reach([&] { return world.HasCoordinator("one", 2); }));
   world.Submit("two");
-  ASSERT_TRUE(world.ReachSizes({{"one", 4}, {"two", 4}})) << "the new coordinator is told";
-  EXPECT_EQ(world.Term("one"), 2) << "one replacement is enough";
+  ASSERT_TRUE(world.ReachSizes({{"one", 4}, {"two", 4}}))
+      << "the new coordinator receives the plan";
+  EXPECT_EQ(world.Term("one"), 2) << "it was replaced once";
   EXPECT_EQ(world.Term("two"), 1);
   EXPECT_THAT(world.events, Contains("one: CoordinatorOutdated"));
   EXPECT_THAT(world.events, Contains("one: CoordinatorReplaced"));
   EXPECT_EQ(world.CountPods("one", "coordinator"), 1);
   EXPECT_EQ(world.Status("one").value("restarts", -1), 0);
-  EXPECT_EQ(world.NamesOfCoordinator("one").size(), 2U) << "its learners know the old name only";
+  EXPECT_EQ(world.NamesOfCoordinator("one").size(), 2U) << "its learners know only the old name";
   EXPECT_EQ(world.NamesOfCoordinator("two").size(), 1U);
 }
 
@@ -217,7 +219,7 @@ TEST_F(OperatorStory, AFinishedJobGoesWhenItsTimeIsUp) {
   world.loop.RunFor(25s);
   EXPECT_EQ(world.Phase("one"), "Succeeded");
   world.loop.RunFor(10s);
-  EXPECT_EQ(world.Phase("one"), "") << "it is gone";
+  EXPECT_EQ(world.Phase("one"), "") << "the job is deleted";
   ASSERT_TRUE(world.ReachSizes({{"two", 8}}));
 }
 
@@ -254,11 +256,11 @@ TEST_F(OperatorStory, ANodeThatComesAndGoesIsNoNewsForThoseThatWait) {
       EXPECT_EQ(world.Writes(), before);
     }
   }
-  EXPECT_LE(world.Writes() - before, 2) << "at most every 30 s";
+  EXPECT_LE(world.Writes() - before, 2) << "at most one write every 30 s";
   world.cluster.SetCordoned("node-0", true);
   world.loop.RunFor(60s);
   const Json status = world.Status("one");
-  EXPECT_NE(status.value("reason", ""), first) << "what stays so is told";
+  EXPECT_NE(status.value("reason", ""), first) << "a lasting change is reported";
   for (const Json& condition : status.at("conditions")) {
     if (condition.at("type") == "Progressing") {
       EXPECT_EQ(condition.at("message"), status.at("reason"));

@@ -42,10 +42,10 @@ void ExpectNoGrowth(const JobLife& life) {
   constexpr int kFew = 4;
   constexpr int kMany = 44;
   const std::ptrdiff_t few = HeldAfter(kFew, life);
-  ASSERT_GT(few, 1000) << "an operator holds something";
+  ASSERT_GT(few, 1000) << "the measurement must show the operator's memory";
   const std::ptrdiff_t many = HeldAfter(kMany, life);
   // Any entry per job would need at least its name as a key.
-  EXPECT_LT(many - few, (kMany - kFew) * 64) << "bytes";
+  EXPECT_LT(many - few, (kMany - kFew) * 64) << "bytes kept for deleted jobs";
 }
 
 class OperatorGrowth : public testing::Test {
@@ -90,7 +90,7 @@ TEST_F(OperatorGrowth, ByJobsThatGoInTheMiddleOfTheirAdmission) {
       ++(world.Term(job) > 0 ? admitted : others);
     });
   }
-  EXPECT_GT(admitted, 0) << "some have a coordinator coming";
+  EXPECT_GT(admitted, 0) << "some have a coordinator that starts";
   EXPECT_GT(others, 0) << "some are not admitted yet";
 }
 

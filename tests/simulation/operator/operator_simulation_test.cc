@@ -41,7 +41,7 @@ constexpr std::uint64_t kRegressions[] = {14,  31,  211, 213, 294,  403, 421,
                                           604, 652, 805, 844, 1003, 1128};
 
 TEST(OperatorSimulation, SeedsThatOnceFailed) {
-  if (only_seed) GTEST_SKIP() << "one seed is asked for";
+  if (only_seed) GTEST_SKIP() << "only one seed was requested";
   for (const std::uint64_t seed : kRegressions) {
     if (!Simulate(seed)) return;
   }
@@ -58,12 +58,12 @@ TEST(OperatorSimulation, RandomFaultsThenNone) {
 }
 
 TEST(OperatorSimulation, ASeedIsReplayedExactly) {
-  if (only_seed) GTEST_SKIP() << "one seed is asked for";
+  if (only_seed) GTEST_SKIP() << "only one seed was requested";
   EXPECT_EQ(RunSeed(5), RunSeed(5));
 }
 
 TEST(OperatorSimulation, AFailingJobHarmsNoOther) {
-  if (only_seed) GTEST_SKIP() << "one seed is asked for";
+  if (only_seed) GTEST_SKIP() << "only one seed was requested";
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     RunFailingNeighbours(seed);
@@ -72,7 +72,7 @@ TEST(OperatorSimulation, AFailingJobHarmsNoOther) {
 }
 
 TEST(OperatorSimulation, ALeaderMayDieAtEachOfItsWrites) {
-  if (only_seed) GTEST_SKIP() << "one seed is asked for";
+  if (only_seed) GTEST_SKIP() << "only one seed was requested";
   const int writes = RunDeathAtWrite(std::nullopt, false);
   ASSERT_GT(writes, 30);
   for (int write = writes; write > 0; write -= writes_between_deaths) {
@@ -85,7 +85,7 @@ TEST(OperatorSimulation, ALeaderMayDieAtEachOfItsWrites) {
 }
 
 TEST(OperatorSimulation, ALeaderMayDieAtEachPlanThatItSends) {
-  if (only_seed) GTEST_SKIP() << "one seed is asked for";
+  if (only_seed) GTEST_SKIP() << "only one seed was requested";
   const int plans = RunDeathAtPlan(std::nullopt, false);
   ASSERT_GT(plans, 5);
   for (int plan = plans; plan > 0; plan -= plans_between_deaths) {

@@ -42,12 +42,12 @@ TEST_F(OperatorStory, JobsOfOneTemplateAreCheckedOnceAMinute) {
 
   world.Submit("other", {{"template", {{"metadata", {{"labels", {{"team", "other"}}}}}}}});
   ASSERT_TRUE(world.Reach([&] { return world.Learners("other") > 0; }));
-  EXPECT_EQ(world.dry_runs(), 2) << "another template is asked about";
+  EXPECT_EQ(world.dry_runs(), 2) << "another template is checked";
 
   world.loop.RunFor(61s);
   world.Submit("late");
   ASSERT_TRUE(world.Reach([&] { return world.Learners("late") > 0; }));
-  EXPECT_EQ(world.dry_runs(), 3) << "what the server goes by may have changed";
+  EXPECT_EQ(world.dry_runs(), 3) << "the server's rules may have changed";
 }
 
 // The template was valid a moment ago, and is refused when its pods are created.
@@ -144,13 +144,13 @@ TEST_F(OperatorStory, AFieldThatTheClusterDoesNotKnowYetIsNotWrittenForEver) {
   world.Submit("one", {{"elastic", {{"maxLearners", 4}}}});
   ASSERT_TRUE(world.ReachSizes({{"one", 4}}));
   ask_for(2);
-  ASSERT_TRUE(world.ReachSizes({{"one", 2}})) << "it counts all the same";
+  ASSERT_TRUE(world.ReachSizes({{"one", 2}})) << "the request takes effect without the field";
   world.loop.RunFor(5s);
   const int before = world.Writes();
   world.loop.RunFor(100s);
-  EXPECT_LE(world.Writes() - before, 4) << "progress, at most every 30 s";
+  EXPECT_LE(world.Writes() - before, 4) << "progress is written at most every 30 s";
   EXPECT_EQ(world.Learners("one"), 2);
-  EXPECT_FALSE(world.Status("one").contains("learnersAsked")) << "the server drops it";
+  EXPECT_FALSE(world.Status("one").contains("learnersAsked")) << "the server drops the field";
   ask_for({});  // all learners again
   ASSERT_TRUE(world.ReachSizes({{"one", 4}}));
   // The CRD is upgraded too.

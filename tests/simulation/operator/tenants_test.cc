@@ -26,7 +26,7 @@ class Tenants : public SizedStory {
   Tenants() : SizedStory(11) {}
 
   void TearDown() override {
-    EXPECT_EQ(world.deaths(), deaths_expected) << "of the operator\n" << world.Describe();
+    EXPECT_EQ(world.deaths(), deaths_expected) << "deaths of the operator\n" << world.Describe();
     SizedStory::TearDown();
   }
 
@@ -113,7 +113,7 @@ TEST_F(Tenants, AJobThatIsNotUnderstoodTrainsOnAsItWas) {
 
   const int before = world.writes_besides_lease();
   world.loop.RunFor(10min);
-  EXPECT_LT(world.writes_besides_lease() - before, 80) << "figures of two jobs, and nothing else";
+  EXPECT_LT(world.writes_besides_lease() - before, 80) << "only statistics of two jobs are written";
   StoreSpec("one", {{"priority", 5000}});
   EXPECT_TRUE(world.RunUntil([&] { return ConditionOf("one", "Readable") == "Understood"; }, 1min));
 }
@@ -150,8 +150,9 @@ TEST_F(Tenants, AJobAtWhichTheOperatorDiedTwiceIsLeftAlone) {
       << world.Describe();
   world.Edit("good", {{"elastic", {{"maxLearners", 8}}}});
   world.loop.RunFor(2min);
-  EXPECT_EQ(world.PodsOf("deadly", "learner").size(), 4u) << "it trains on";
-  EXPECT_EQ(world.Status("good").value("desiredLearners", 0), 4) << "its GPUs are not given away";
+  EXPECT_EQ(world.PodsOf("deadly", "learner").size(), 4u) << "it continues to train";
+  EXPECT_EQ(world.Status("good").value("desiredLearners", 0), 4)
+      << "its GPUs are not given to another job";
   world.cluster.EndProgram(world.PodsOf("good", "learner").front(), 1, Json());
   EXPECT_TRUE(world.RunUntil([&] { return world.Status("good").value("restarts", 0) == 1; }, 1min));
   EXPECT_TRUE(ReachLearners("good", 4)) << world.Describe();
@@ -217,7 +218,7 @@ TEST_F(Tenants, ACoordinatorThatTellsSomethingElseEachTimeIsWrittenOfSeldom) {
   world.loop.RunFor(3min);
   const int before = world.writes_besides_lease();
   world.loop.RunFor(10min);
-  EXPECT_LT(world.writes_besides_lease() - before, 330) << "one in two seconds";
+  EXPECT_LT(world.writes_besides_lease() - before, 330) << "about one write in two seconds";
   Submit("good", 4, 4);
   EXPECT_TRUE(ReachLearners("good", 4)) << world.Describe();
 }
@@ -287,7 +288,7 @@ TEST_F(Tenants, PodsOfAnotherNamespaceAreNotTheJobs) {
        [&](Json& pod, const std::string&) {
          pod["status"] = {{"phase", "Succeeded"}, {"containerStatuses", completed}};
        }},
-      {"a learner that failed for good",
+      {"a learner that failed permanently",
        [&](Json& pod, const std::string&) {
          pod["status"] = {{"phase", "Failed"}, {"containerStatuses", failed}};
        }},

@@ -52,7 +52,7 @@ void Trainings::OnStart(const std::string& pod) {
   }
   if (const auto exit_code = OptionsOf(training).exit_code) {
     loop_.PostAfter(Between(random_, 10ms, 500ms), [this, pod, code = *exit_code] {
-      cluster_.EndProgram(pod, code, {{"reason", "Failed"}, {"message", "as it was told"}});
+      cluster_.EndProgram(pod, code, {{"reason", "Failed"}, {"message", "as requested"}});
     });
   } else if (training.complete) {
     cluster_.EndProgram(pod, 0, ExitReport(training, "Completed"));

@@ -85,7 +85,7 @@ TEST_F(Truth, AClockThatIsAnHourAheadFailsAndDeletesNoJob) {
   world.loop.RunFor(10min);
   EXPECT_EQ(world.leading(), 1 - first);
   EXPECT_EQ(world.Phase("limited"), "Running");
-  EXPECT_EQ(world.Phase("done"), "Succeeded") << "it is not deleted";
+  EXPECT_EQ(world.Phase("done"), "Succeeded") << "the job must not be deleted";
   // Once its clock agrees with the API server's, deadlines apply.
   world.StepClock(1 - first, -3h);
   EXPECT_TRUE(world.RunUntil([&] { return world.Phase("done").empty(); }, 14h));
@@ -149,7 +149,7 @@ TEST_F(Admission, LearnersArePlacedAsTheyAreAdmitted) {
   EXPECT_TRUE(world.PodsOf("two", "learner").empty()) << world.Describe();
   const int made = LearnersMade("two");
   world.loop.RunFor(5min);
-  EXPECT_EQ(LearnersMade("two"), made) << "what the first ones have shown is known";
+  EXPECT_EQ(LearnersMade("two"), made) << "the operator remembers how the first ones were admitted";
   world.Edit("two", {{"elastic", {{"minLearners", 4}, {"maxLearners", 8}}}});
   EXPECT_TRUE(ReachLearners("two", 4)) << world.Describe();
 }

@@ -28,7 +28,7 @@ TEST_F(OperatorStory, ATemplateThatCannotBeCheckedIsToldAndTriedAgain) {
     EXPECT_THAT(world.Status(job).value("reason", ""), HasSubstr("failed calling webhook"));
     const int before = world.Writes();
     world.loop.RunFor(60s);
-    EXPECT_EQ(world.Writes(), before) << "it is told once";
+    EXPECT_EQ(world.Writes(), before) << "it is reported once";
     world.interfere = nullptr;
     ASSERT_TRUE(world.ReachSizes({{job, 8}}));
     world.Delete(job);
@@ -46,7 +46,7 @@ TEST_F(OperatorStory, WhatMakesPodsMayTakeLongAndHoldsUpNothingElse) {
   };
   world.Submit("one");
   ASSERT_TRUE(world.ReachSizes({{"one", 8}}));
-  EXPECT_GE(pods, 10) << "a check, a coordinator, and the learners";
+  EXPECT_GE(pods, 10) << "a check, a coordinator and the learners";
 
   world.webhooks_hang = true;
   world.Submit("two", {{"template", {{"metadata", {{"labels", {{"team", "two"}}}}}}}});
@@ -193,7 +193,7 @@ TEST_F(OperatorStory, AServerThatAsksForTimeIsGivenIt) {
   world.loop.RunFor(2s);
   EXPECT_EQ(tries, 2);
   world.loop.RunFor(6min);
-  EXPECT_EQ(tries, 3) << "a job is not left alone for a day";
+  EXPECT_EQ(tries, 3) << "the wait is capped far below a day";
   world.interfere = nullptr;
   ASSERT_TRUE(world.ReachSizes({{"one", 8}}));
 }

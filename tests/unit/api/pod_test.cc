@@ -115,7 +115,7 @@ TEST(Pod, IsSeenWhateverItHolds) {
   ASSERT_TRUE(pod) << pod.error();
   EXPECT_EQ(pod->phase, PodPhase::kRunning);
   EXPECT_EQ(pod->requests, (Resources{INT64_MAX, INT64_MAX, INT64_MAX}))
-      << "nobody knows what is left of its node";
+      << "what is left of its node is unknown";
 }
 
 TEST(Pod, KnowsWhoControlsIt) {

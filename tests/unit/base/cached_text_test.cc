@@ -36,7 +36,7 @@ TEST_F(CachedTextTest, IsMadeOnceForAllWhoAskMeanwhile) {
   loop_.RunFor(5s);
   EXPECT_EQ(got_, Texts());
   Ask();
-  EXPECT_EQ(made_.size(), 1u) << "not twice at a time, however long it takes";
+  EXPECT_EQ(made_.size(), 1u) << "never two at a time, however long one takes";
   Finish();
   loop_.RunFor(0s);
   EXPECT_EQ(got_, Texts(4, "text 1"));

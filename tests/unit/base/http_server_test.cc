@@ -249,7 +249,7 @@ TEST_F(HttpServerTest, OutOfDescriptorsItAcceptsLater) {
   EXPECT_THAT(client.ReadAll(), AllOf(StartsWith("HTTP/1.1 200"), HasSubstr("hello x")));
   const std::string logged = testing::internal::GetCapturedStderr();
   EXPECT_THAT(logged, HasSubstr("cannot accept a connection"));
-  EXPECT_EQ(logged.find("cannot accept"), logged.rfind("cannot accept")) << "said once";
+  EXPECT_EQ(logged.find("cannot accept"), logged.rfind("cannot accept")) << "logged once";
 }
 
 TEST_F(HttpServerTest, SomeRoutesAnswerLater) {
@@ -279,7 +279,7 @@ TEST_F(HttpServerTest, SomeRoutesAnswerLater) {
   EXPECT_THAT(Exchange(get + "guess" + end), StartsWith("HTTP/1.1 401"));
   RawClient undecided(server_->port());
   undecided.Send(get + "nobody knows" + end);
-  EXPECT_TRUE(asked(0)) << "who is not admitted is not answered";
+  EXPECT_TRUE(asked(0)) << "no answer before the client is admitted";
 
   RawClient first(server_->port());
   RawClient second(server_->port());

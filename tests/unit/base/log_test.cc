@@ -19,7 +19,8 @@ TEST(Log, AStatusStaysBelowWhatIsLogged) {
   log::Info("after", {});
   const std::string written = testing::internal::GetCapturedStderr();
   const std::string erase = kErase;
-  EXPECT_EQ(written.find(erase), written.find("step 1") + 6) << "nothing to erase before it";
+  EXPECT_EQ(written.find(erase), written.find("step 1") + 6)
+      << "nothing before it needs to be erased";
   EXPECT_THAT(written, HasSubstr("step 1" + erase));
   EXPECT_THAT(written, HasSubstr("between\nstep 1" + erase + "step 2" + erase));
   EXPECT_TRUE(written.ends_with("after\n")) << written;

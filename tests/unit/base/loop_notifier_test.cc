@@ -43,7 +43,7 @@ TEST(LoopNotifier, NoneIsLost) {
 TEST(LoopNotifier, DestroyedItIsSilent) {
   SimEventLoop loop;
   auto notifier =
-      std::make_unique<LoopNotifier>(loop, [] { ADD_FAILURE() << "its owner is gone"; });
+      std::make_unique<LoopNotifier>(loop, [] { ADD_FAILURE() << "its owner is destroyed"; });
   notifier->Notify();
   notifier.reset();
   loop.RunFor({});

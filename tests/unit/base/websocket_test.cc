@@ -182,7 +182,7 @@ TEST_F(WebSocketTest, TheEndOfTheServerIsSeen) {
   ASSERT_EQ(Connect(Endpoint()), std::nullopt);
   server_.reset();
   RunUntil([&] { return client_side_.closed; });
-  EXPECT_FALSE(server_side_.closed) << "a stopped server calls nobody";
+  EXPECT_FALSE(server_side_.closed) << "a stopped server makes no callbacks";
 }
 
 TEST_F(WebSocketTest, AWrongTokenIsDenied) {
@@ -264,7 +264,7 @@ TEST_F(WebSocketTest, ARenewedCertificateIsUsedForNewConnections) {
   Listen({.tls = served.files()});
   WebSocketEndpoint endpoint = Endpoint();
   endpoint.tls = {.ca_file = renewed.certificate(), .server_name = "coordinator.test"};
-  ASSERT_TRUE(Connect(endpoint)) << "not renewed yet";
+  ASSERT_TRUE(Connect(endpoint)) << "the server still has the old certificate";
 
   // An incomplete pair of key and certificate is ignored.
   std::filesystem::copy_file(renewed.key(), served.key(),

@@ -17,7 +17,7 @@ using testing::HasSubstr;
 TEST(BenchRows, QuantilesAreOfWhatWasMeasured) {
   EXPECT_EQ(Quantile({3, 1, 2}, 0.5), 2);
   EXPECT_EQ(Quantile({3, 1, 2}, 0.99), 3);
-  EXPECT_EQ(Quantile({}, 0.99), std::nullopt) << "not 0, which would be the best there is";
+  EXPECT_EQ(Quantile({}, 0.99), std::nullopt) << "0 would be the best possible value";
 }
 
 TEST(BenchRows, AnAimIsMetByAValueOnly) {
@@ -35,7 +35,7 @@ TEST(BenchRows, AnAimIsMetByAValueOnly) {
       {"too little of what is good",
        {.name = "x", .value = 99, .unit = "1/s", .aim = 100, .more_is_better = true},
        false},
-      {"nought where none is allowed", {.name = "x", .value = 0, .unit = "", .aim = 0}, true},
+      {"zero where none is allowed", {.name = "x", .value = 0, .unit = "", .aim = 0}, true},
       {"nothing was measured", {.name = "x", .unit = "ms", .aim = 100}, false},
       {"nothing was measured of what is good",
        {.name = "x", .unit = "1/s", .aim = 100, .more_is_better = true},

@@ -28,7 +28,7 @@ class PauseTest(unittest.TestCase):
             ("a leave that costs nothing", [*IN_TWO, *ALONE], 0.0),
             ("the step of the switch is late", [*ALONE, (0.75, 4), *IN_TWO], 0.25),
             ("the step before it is late", [*ALONE, (1.25, 8), *IN_TWO], 0.25),
-            ("all begin anew", [*IN_TWO, (5.0, 8), *ALONE], 4.0),
+            ("all restart", [*IN_TWO, (5.0, 8), *ALONE], 4.0),
             ("a size passed through is no step of its own", [*ALONE, (0.75, 2), *IN_TWO], 0.25),
             ("a step of many shards is compared with its like", [*IN_TWO, *ALONE, *IN_TWO], 0.0),
         ]

@@ -24,7 +24,7 @@ class HashesRowTest(unittest.TestCase):
             ("the same", {5: {"a"}, 10: {"b"}}, 0, True),
             ("one of two learners has others", {5: {"a", "x"}, 10: {"b"}}, 1, False),
             ("no step in common", {15: {"c"}}, 0, False),
-            ("nothing was told", {}, 0, False),
+            ("no hashes were reported", {}, 0, False),
         ]
         for what, hashes, different, met in cases:
             with self.subTest(what):

@@ -37,7 +37,7 @@ class TakeTest(unittest.TestCase):
         rivals = {"b": self.party("b", 3, late_at=1), "c": self.party("c", 3)}
         given_up = take(self.party("a", 3), rivals)
         self.assertEqual(self.found, ["a0", "b0", "c0", "a1", "c1", "a2", "c2"])
-        self.assertEqual(given_up, {"b": "the rival was given up: no step"})
+        self.assertEqual(given_up, {"b": "the rival was dropped: no step"})
 
     def test_ours_is_not_given_up(self):
         with self.assertRaises(Late):

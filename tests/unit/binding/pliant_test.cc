@@ -261,7 +261,7 @@ TEST_F(PliantTest, AGradientIsHandedInOnce) {
   EXPECT_EQ(pliant_gradients_ready(learner_, 1, 0), PLIANT_OK) << "none of them";
   ASSERT_EQ(pliant_shard_done(learner_, 1, 0, 0), PLIANT_OK);
   ASSERT_EQ(Next().kind, PLIANT_TRAIN);
-  EXPECT_EQ(pliant_gradients_ready(learner_, 0, 1), PLIANT_OK) << "of the next shard";
+  EXPECT_EQ(pliant_gradients_ready(learner_, 0, 1), PLIANT_OK) << "it belongs to the next shard";
 }
 
 TEST_F(PliantTest, AloneThereIsOneShardUnlessMoreAreAskedFor) {
@@ -297,7 +297,7 @@ TEST_F(PliantTest, ADescriptionReplacesTheOneBefore) {
   EXPECT_EQ(shards(8), 8);
   pliant_job job{.struct_size = sizeof job};
   EXPECT_EQ(pliant_get_job(learner_, &job), PLIANT_OK);
-  EXPECT_EQ(job.logical_shards, 0) << "the job does not say, whatever the program does";
+  EXPECT_EQ(job.logical_shards, 0) << "the job does not set it, whatever the program does";
 }
 
 TEST_F(PliantTest, AFolderThatCannotBeWrittenToIsRefusedAtOnce) {
@@ -309,7 +309,7 @@ TEST_F(PliantTest, AFolderThatCannotBeWrittenToIsRefusedAtOnce) {
       testing::AllOf(HasSubstr("checkpoints cannot be written to /proc/nope/local: No such"),
                      HasSubstr("PLIANT_CHECKPOINT_DIR")));
   Open();
-  EXPECT_TRUE(std::filesystem::is_empty(folder_ / "local")) << "nothing of the trial is left";
+  EXPECT_TRUE(std::filesystem::is_empty(folder_ / "local")) << "the trial leaves no files";
 }
 
 TEST_F(PliantTest, TrainsAlone) {
@@ -458,11 +458,11 @@ TEST_F(PliantTest, BuffersAreThoseOfShardZero) {
   ASSERT_EQ(pliant_start(learner_), PLIANT_OK);
   for (pliant_work work = Next(); work.kind != PLIANT_END; work = Next()) {
     if (work.kind == PLIANT_COMMIT) {
-      EXPECT_EQ(statistic, 10) << "what shard 0 left";
+      EXPECT_EQ(statistic, 10) << "the value that shard 0 left";
       ASSERT_EQ(pliant_committed(learner_, 1), PLIANT_OK);
       EXPECT_EQ(statistic, 10);
     } else {
-      EXPECT_EQ(statistic, 1) << "what is committed, whatever the shard before wrote";
+      EXPECT_EQ(statistic, 1) << "the committed value, whatever the shard before wrote";
       statistic = 10.0F + static_cast<float>(work.shard);
       ASSERT_EQ(pliant_shard_done(learner_, 1, 0, 0), PLIANT_OK);
     }
@@ -521,7 +521,7 @@ TEST_F(PliantTest, AProgramHearsOfEvaluationsAndEndsWithOne) {
             PLIANT_OK);
   ASSERT_EQ(Register(Tensor("model.w")), PLIANT_OK);
   ASSERT_EQ(pliant_start(learner_), PLIANT_OK);
-  EXPECT_EQ(pliant_stop(learner_), PLIANT_ORDER) << "there is no state that is the last";
+  EXPECT_EQ(pliant_stop(learner_), PLIANT_ORDER) << "there is no state yet that could be the last";
   std::vector<double> losses;
   uint64_t next_sample = 0;
   for (pliant_work work = Next(); work.kind != PLIANT_END; work = Next()) {
@@ -661,7 +661,7 @@ TEST_F(PliantTest, FreedMemoryIsKeptForWhoAsksForIt) {
   if (::mallinfo2().uordblks < used + some.size()) GTEST_SKIP() << "another allocator is in place";
   Start();
   EXPECT_EQ(Next().kind, PLIANT_TRAIN);
-  EXPECT_LT(KeptByTheProcess(), kMany) << "the memory of a host is its own affair";
+  EXPECT_LT(KeptByTheProcess(), kMany) << "a host program's allocator settings stay unchanged";
   OpenAgain(/*keep_freed_memory=*/true);
   Start();
   EXPECT_EQ(Next().kind, PLIANT_TRAIN);
@@ -715,7 +715,7 @@ TEST_F(PliantTest, LeavesAtABoundaryWhenSignalled) {
       ASSERT_EQ(pliant_committed(learner_, 1), PLIANT_OK);
     }
   }
-  EXPECT_EQ(kind_before, PLIANT_COMMIT) << "a step that was begun is finished";
+  EXPECT_EQ(kind_before, PLIANT_COMMIT) << "a step in progress is finished";
   pliant_end end{.struct_size = sizeof end};
   ASSERT_EQ(pliant_get_end(learner_, &end), PLIANT_OK);
   EXPECT_EQ(end.reason, PLIANT_DRAINED);

@@ -29,7 +29,7 @@ TEST(ShardForecast, KnowsTheNextBatchesInBothModes) {
       for (std::size_t i = 0; i < tasks.size(); ++i) {
         forecast.OnTask(tasks[i]);
         if (tasks[i].step == 0) {
-          EXPECT_FALSE(forecast.After(0)) << "nothing to go by yet";
+          EXPECT_FALSE(forecast.After(0)) << "nothing is known yet";
           continue;
         }
         for (std::size_t ahead = 0; ahead < 3; ++ahead) {

@@ -408,7 +408,7 @@ TEST(PruneTo, KeepsTheNewestAndRemovesRemains) {
   ASSERT_TRUE(Save(store, 500, newer));
   const auto before = NamesIn(store);
   ASSERT_TRUE(PruneTo(store, LabelAt(400, present).position, 1));
-  EXPECT_EQ(NamesIn(store), before) << "a membership that was superseded removes nothing";
+  EXPECT_EQ(NamesIn(store), before) << "a superseded membership removes nothing";
 }
 
 TEST(FinalModel, IsPublishedOnce) {

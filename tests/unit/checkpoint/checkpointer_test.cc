@@ -96,7 +96,7 @@ TEST(ThreadedCheckpointer, SaysNothingOnceItIsGone) {
   RealEventLoop loop;
   auto checkpointer = NewThreadedCheckpointer(loop, std::make_unique<MemoryStore>());
   for (int i = 0; i < 10; ++i)
-    checkpointer->FindFinal([](const auto&) { FAIL() << "its caller may be gone too"; });
+    checkpointer->FindFinal([](const auto&) { FAIL() << "its caller may be destroyed, too"; });
   checkpointer.reset();
   loop.context().run_for(milliseconds(20));
 }

@@ -21,7 +21,7 @@ TEST(Checksum, ChangesWithEveryBitAndPlace) {
     bytes[bit / 8] ^= static_cast<std::byte>(1 << bit % 8);
   }
   for (std::size_t i = 0; i < 8; ++i) std::swap(bytes[i], bytes[i + 8]);
-  EXPECT_TRUE(seen.insert(ChecksumOf(bytes)).second) << "two words changed places";
+  EXPECT_TRUE(seen.insert(ChecksumOf(bytes)).second) << "two words were swapped";
 }
 
 // Learners of different builds compare these values; they were computed by the formula, in Python.

@@ -168,7 +168,8 @@ TEST_F(CrashSafety, AnErrorAtAnyInstantLeavesWhatWasThere) {
         const std::uint64_t restored = RestoredStep(store);
         EXPECT_TRUE(restored == 300 || (!saved && restored == 200)) << restored;
         if (!saved && restored == 200 && !stays) {
-          EXPECT_TRUE(store.List("step-000000000300")->empty()) << "an attempt leaves nothing";
+          EXPECT_TRUE(store.List("step-000000000300")->empty())
+              << "a failed attempt leaves no file";
         }
         ASSERT_TRUE(SaveAndPrune(store, 400, 1));
         EXPECT_EQ(RestoredStep(store), 400U);

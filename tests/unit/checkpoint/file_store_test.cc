@@ -63,7 +63,7 @@ void CheckConformance(CheckpointStore& store, auto put, auto read) {
   EXPECT_EQ(read("b/1", 0, 3), "one");
   EXPECT_EQ(read("b/1", 1, 2), "ne");
   EXPECT_EQ(read("b/1", 3, 0), "");
-  EXPECT_EQ(read("b/1", 0, 4), "Corrupt") << "shorter than that";
+  EXPECT_EQ(read("b/1", 0, 4), "Corrupt") << "the object is shorter";
   EXPECT_EQ(*store.List(""),
             (std::vector<StoredObject>{{"a/x", 0}, {"b/1", 3}, {"b/2", 3}, {"bb", 11}}));
   EXPECT_EQ(*store.List("b/"), (std::vector<StoredObject>{{"b/1", 3}, {"b/2", 3}}));

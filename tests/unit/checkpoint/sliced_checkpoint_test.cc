@@ -103,7 +103,7 @@ TEST(SliceOf, SlicesAreOfAboutEqualBytesForTheModelAndForTheRest) {
   for (int index = 0; index < 4; ++index) {
     const StateDict own = SliceOf(state, {.index = index, .count = 4});
     EXPECT_EQ(own.size(), 20U);
-    EXPECT_EQ(own.front().name, "model." + std::to_string(10 * index)) << "in runs";
+    EXPECT_EQ(own.front().name, "model." + std::to_string(10 * index)) << "slices are contiguous";
   }
 }
 
@@ -130,7 +130,7 @@ TEST(SlicedCheckpoint, OfTheSameStateHasTheSameManifestWhoeverCompletedIt) {
     ASSERT_TRUE(again && *again);
     if (!first) first = **again;
     EXPECT_EQ(**again, *first);
-    EXPECT_EQ((*again)->parameters_sha256, "") << "nobody has seen all of it";
+    EXPECT_EQ((*again)->parameters_sha256, "") << "no learner has seen the whole state";
     EXPECT_EQ((*again)->files.size(), 2U * kSlices);
   }
 }
@@ -291,7 +291,7 @@ TEST(SlicedCheckpoint, OneLearnerMayWriteItAll) {
   EXPECT_EQ(RestoredStep(store), 100U);
   const auto late = Save(store, 100, 1);
   ASSERT_TRUE(late && *late);
-  EXPECT_EQ(**late, **whole) << "it is there already";
+  EXPECT_EQ(**late, **whole) << "it exists already";
   EXPECT_EQ(RestoredStep(store), 100U);
 }
 
@@ -315,7 +315,7 @@ TEST(SlicedCheckpoint, ThatIsPublishedIsNotGivenUpForTheWhole) {
     EXPECT_EQ(store.objects(), published) << "full " << full;
     EXPECT_EQ(RestoredStep(store), 100U) << "full " << full;
     ASSERT_TRUE(whole && *whole) << "full " << full;
-    EXPECT_EQ((*whole)->files.size(), 2U * kSlices) << "there is nothing to write";
+    EXPECT_EQ((*whole)->files.size(), 2U * kSlices) << "nothing is written again";
   }
 }
 

@@ -148,7 +148,7 @@ TEST_F(ConnectionDriverTest, AnAcceptedHelloOpensAndIsAnswered) {
   EXPECT_THAT(TakeCalls(), ElementsAre("write", "read", "open", "hello"));
   script_.read = CodecScript().read;
   Run();
-  EXPECT_THAT(TakeCalls(), ElementsAre("write", "read")) << "the answer goes out";
+  EXPECT_THAT(TakeCalls(), ElementsAre("write", "read")) << "the answer is sent";
 }
 
 TEST_F(ConnectionDriverTest, ManyFramesAreWrittenTogether) {
@@ -228,7 +228,7 @@ TEST_F(ConnectionDriverTest, AnOwnerMayCloseItInAFrame) {
   connection_.reset();
   Run();
   EXPECT_EQ(frames_, 1);
-  EXPECT_THAT(losses_, IsEmpty()) << "the owner knows";
+  EXPECT_THAT(losses_, IsEmpty()) << "the owner closed it, so it gets no callback";
   EXPECT_TRUE(watched.expired());
 }
 
@@ -239,7 +239,7 @@ TEST_F(ConnectionDriverTest, ItIsWokenFromAnyThread) {
   });
   other.join();
   Run();
-  EXPECT_THAT(TakeCalls(), ElementsAre("write", "read")) << "one turn serves all";
+  EXPECT_THAT(TakeCalls(), ElementsAre("write", "read")) << "one turn handles all wake-ups";
   script_.wake();
   Run();
   EXPECT_THAT(TakeCalls(), ElementsAre("write", "read"));
@@ -259,10 +259,10 @@ TEST_F(ConnectionDriverTest, WhileThePeerMayReadMemoryItsEndIsAwaited) {
   Run();
   EXPECT_THAT(TakeCalls(), ElementsAre("close"));
   char byte = 0;
-  EXPECT_EQ(::recv(peer_, &byte, 1, MSG_DONTWAIT), 0) << "the peer learns that it is over";
+  EXPECT_EQ(::recv(peer_, &byte, 1, MSG_DONTWAIT), 0) << "the peer receives the end of the stream";
   EXPECT_EQ(::send(peer_, "late", 4, MSG_NOSIGNAL), 4);
   Run();
-  EXPECT_THAT(TakeCalls(), IsEmpty()) << "what comes late is not the peer's end";
+  EXPECT_THAT(TakeCalls(), IsEmpty()) << "late data are not the end of the peer's stream";
   ::close(std::exchange(peer_, -1));
   RunUntil([&] { return !script_.calls.empty(); });
   EXPECT_THAT(TakeCalls(), ElementsAre("release"));

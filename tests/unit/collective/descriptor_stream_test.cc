@@ -94,7 +94,7 @@ TEST_F(DescriptorStreamTest, NoByteComesBeforeItsDescriptor) {
     bytes += b_->received().size();
     b_->Consume(b_->received().size());
     while (NextBlock(4096) != nullptr) ++blocks;
-    EXPECT_GE(blocks, bytes / 101) << "of " << bytes << " bytes each 101st has a descriptor";
+    EXPECT_GE(blocks, bytes / 101) << "of " << bytes << " bytes every 101st carries a descriptor";
   }
   EXPECT_EQ(bytes, 303U);
   EXPECT_EQ(blocks, 3U);

@@ -206,10 +206,10 @@ TEST(GradientAccumulator, HoldsTheMemoryThatSoManyShardsNeed) {
     EXPECT_EQ(GradientAccumulator::BytesFor(kLargeElements, 2), 2 * kLargeElements * sizeof(float));
     const ShardBlock two{.first = 0, .count = 2};
     accumulator.Begin(8, {&two, 1}, kOneBucket);
-    EXPECT_EQ(ResidentPart(accumulator.Leaf()), 1.0) << "before anybody wrote there";
+    EXPECT_EQ(ResidentPart(accumulator.Leaf()), 1.0) << "before the first write";
     const ShardBlock all{.first = 0, .count = 8};
     accumulator.Begin(8, {&all, 1}, kOneBucket);
-    EXPECT_LT(ResidentPart(accumulator.Leaf()), 0.5) << "of what only more shards need";
+    EXPECT_LT(ResidentPart(accumulator.Leaf()), 0.5) << "memory that only more shards need";
   }
 }
 

@@ -38,7 +38,7 @@ TEST_P(PeerTransportTest, ConnectsOnceBothWantIt) {
   Recorder b(*world_, Learner(2));
   b.Connect(a);
   world_->RunFor(milliseconds(150));
-  EXPECT_TRUE(a.connected.empty()) << "it did not ask for it";
+  EXPECT_TRUE(a.connected.empty()) << "it did not call Connect";
   EXPECT_TRUE(b.connected.empty());
   a.Connect(b);
   ASSERT_TRUE(RunUntil([&] { return a.ConnectedTo(b) && b.ConnectedTo(a); }));
@@ -140,7 +140,7 @@ TEST_P(PeerTransportTest, LetsGoOfWhatWasSent) {
   EXPECT_EQ(TextOf(b.frames.front().second), "gradient");
   b.frames.clear();
   world_->RunFor(milliseconds(10));
-  EXPECT_EQ(watched.use_count(), 2) << "ours and the frame's";
+  EXPECT_EQ(watched.use_count(), 2) << "the test's and the frame's";
 }
 
 TEST_P(PeerTransportTest, TellsOfALostPeerOnce) {
@@ -168,7 +168,7 @@ TEST_P(PeerTransportTest, DisconnectIsSilentHereAndALossThere) {
   EXPECT_EQ(b.lost, std::vector{a.id});
   b.Connect(a);
   world_->RunFor(milliseconds(100));
-  EXPECT_FALSE(b.ConnectedTo(a)) << "the other side does not want it any more";
+  EXPECT_FALSE(b.ConnectedTo(a)) << "the other side no longer wants it";
   EXPECT_TRUE(a.lost.empty());
   EXPECT_EQ(b.lost.size(), 1U);
 }
@@ -197,7 +197,7 @@ TEST_P(PeerTransportTest, APeerThatComesLaterIsDialledUntilItIsThere) {
   b.transport->Connect(member);
   world_->RunFor(milliseconds(100));
   EXPECT_TRUE(b.connected.empty());
-  EXPECT_TRUE(b.lost.empty()) << "it never had a connection";
+  EXPECT_TRUE(b.lost.empty()) << "there never was a connection";
   b.transport->Disconnect(member.id);
   world_->RunFor(milliseconds(50));
 }

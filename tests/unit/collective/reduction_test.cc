@@ -597,7 +597,7 @@ TEST(Reduction, GivesAPlaceToWhatIsWelcomeOnly) {
     }
     ASSERT_TRUE(to.OnFrame(next.from, next.frame));
     EXPECT_TRUE(to.ReceiveBufferFor(next.from, next.frame.header, size).view.empty())
-        << "it is there";
+        << "the piece has arrived";
   }
   EXPECT_EQ(placed, 2);
   EXPECT_EQ(RootOf(world.at(0)), PlainMean(leaves, 1));

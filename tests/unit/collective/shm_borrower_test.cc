@@ -105,9 +105,9 @@ TEST_F(ShmBorrowerTest, EveryPlaceIsChecked) {
 }
 
 TEST_F(ShmBorrowerTest, EveryBlockIsChecked) {
-  EXPECT_FALSE(Map(1, kBorrowedBlockBytes)) << "it is there already";
+  EXPECT_FALSE(Map(1, kBorrowedBlockBytes)) << "the number is in use";
   EXPECT_FALSE(Map(0, kBorrowedBlockBytes)) << "0 is no block";
-  EXPECT_FALSE(Map(2, kBorrowedBlockBytes + 1)) << "more than there is";
+  EXPECT_FALSE(Map(2, kBorrowedBlockBytes + 1)) << "larger than the memory";
   EXPECT_FALSE(Borrow(2, 0, 1)) << "a block that was refused";
   EXPECT_TRUE(Map(3, kBorrowedBlockBytes));
 }
@@ -120,7 +120,7 @@ TEST_F(ShmBorrowerTest, AForgottenBlockIsGoneButNotWhatWasBorrowed) {
   EXPECT_FALSE(borrower_->Forget(1));
   EXPECT_FALSE(Borrow(1, 0, 10));
   EXPECT_EQ(payload->view[0], std::byte{7});
-  EXPECT_TRUE(Map(1, kBorrowedBlockBytes)) << "its number may come again";
+  EXPECT_TRUE(Map(1, kBorrowedBlockBytes)) << "its number may be reused";
 }
 
 TEST_F(ShmBorrowerTest, WhatIsBorrowedOutlivesTheBorrower) {

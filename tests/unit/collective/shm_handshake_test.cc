@@ -52,13 +52,13 @@ TEST(ShmHandshake, EachSideHearsTheOthersHello) {
 TEST(ShmHandshake, AHelloIsSaidOnceAndOnlyAfterThePeersChallenge) {
   ShmHandshake dialler(ShmKeyOf("a key"), ShmSide::kDials, ChallengeOf(1));
   dialler.Say(kDiallersHello);
-  EXPECT_FALSE(dialler.TakeHello()) << "there is no challenge to prove it over";
+  EXPECT_FALSE(dialler.TakeHello()) << "there is no challenge yet to prove the key with";
   ASSERT_TRUE(dialler.OnChallenge(ChallengeOf(2)));
   EXPECT_TRUE(dialler.TakeHello());
   EXPECT_FALSE(dialler.TakeHello());
 
   ShmEnds ends;
-  EXPECT_FALSE(ends.acceptor.TakeHello()) << "it was not told what to say";
+  EXPECT_FALSE(ends.acceptor.TakeHello()) << "its hello is not set";
 }
 
 TEST(ShmHandshake, AHelloWithoutAProofIsRefused) {

@@ -53,7 +53,7 @@ TEST(ShmLender, WhatDoesNotLieInSharedMemoryIsCopiedThere) {
   const std::weak_ptr<const void> original = payload.owner;
   const auto loan = lender.Lend(std::move(payload));
   ASSERT_TRUE(loan);
-  EXPECT_TRUE(original.expired()) << "the copy is what is kept";
+  EXPECT_TRUE(original.expired()) << "only the copy is kept";
   EXPECT_EQ(loan->block->view()[loan->offset + 99], std::byte{7});
 }
 
@@ -85,7 +85,8 @@ TEST(ShmLender, ABlockIsAnnouncedOnceAndForgottenWithTheNextNewOne) {
   const auto next = lender.Lend(PayloadIn(memory, 100));
   EXPECT_TRUE(next->announce);
   EXPECT_THAT(next->forgotten, ElementsAre(id));
-  EXPECT_THAT(lender.Lend(PayloadIn(memory, 100))->forgotten, IsEmpty()) << "it is told once";
+  EXPECT_THAT(lender.Lend(PayloadIn(memory, 100))->forgotten, IsEmpty())
+      << "a block is reported once";
 }
 
 TEST(ShmLender, PayloadsReturnInAnyOrder) {
@@ -109,7 +110,7 @@ TEST(ShmLender, PayloadsReturnInAnyOrder) {
     EXPECT_EQ(lender.loans(), step.loans_after);
   }
   ASSERT_TRUE(lender.Lend(payload));
-  EXPECT_TRUE(lender.Return(5)) << "numbers go on";
+  EXPECT_TRUE(lender.Return(5)) << "numbers continue";
 }
 
 TEST(ShmLender, AllReturnsAtOnce) {

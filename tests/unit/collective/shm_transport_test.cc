@@ -42,7 +42,7 @@ TEST(SharedMemory, KnowsWhatItGave) {
   ASSERT_TRUE(place);
   EXPECT_EQ(place->offset, 100U);
   EXPECT_NE(place->block->id(), memory.Find({second.get(), 64})->block->id());
-  EXPECT_FALSE(memory.Find({first.get() + 100, 9'901})) << "more than the block";
+  EXPECT_FALSE(memory.Find({first.get() + 100, 9'901})) << "beyond the end of the block";
   std::vector<std::byte> heap(100);
   EXPECT_FALSE(memory.Find(heap));
   const std::byte* const was = first.get();
@@ -65,7 +65,7 @@ TEST(SharedMemory, IsOfTheHeapWhereTheKernelGivesNone) {
   gives = true;
   const auto shared = memory.Allocate(100);
   EXPECT_TRUE(memory.Find({shared.get(), 100}));
-  EXPECT_EQ(memory.refusal(), "") << "now it gives";
+  EXPECT_EQ(memory.refusal(), "") << "the kernel has memory again";
 }
 
 TEST(MappedBlock, RefusesWhatCanShrink) {
@@ -75,7 +75,7 @@ TEST(MappedBlock, RefusesWhatCanShrink) {
   ::close(descriptor);
   const auto block = SharedBlock::Make(1, 4096);
   ASSERT_TRUE(block);
-  EXPECT_NE(::ftruncate((*block)->descriptor(), 0), 0) << "the kernel holds to the seal";
+  EXPECT_NE(::ftruncate((*block)->descriptor(), 0), 0) << "the kernel enforces the seal";
   EXPECT_TRUE(MappedBlock::Map((*block)->descriptor(), 4096));
   EXPECT_FALSE(MappedBlock::Map((*block)->descriptor(), 4097));
   EXPECT_FALSE(MappedBlock::Map((*block)->descriptor(), 0));

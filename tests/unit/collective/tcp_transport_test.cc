@@ -264,7 +264,7 @@ TEST_F(TcpTransportTest, RefusesStrangers) {
     RawPeer raw(learner.transport->address());
     raw.SendFrame(kHelloKind, EncodeHello(hello));
     EXPECT_TRUE(world_.RunUntil([&] { return raw.Closed(); }));
-    EXPECT_EQ(raw.received(), 0U) << "it learns nothing";
+    EXPECT_EQ(raw.received(), 0U) << "it receives nothing";
   }
   RawPeer impatient(learner.transport->address());
   impatient.SendFrame(FrameKind::kNode, {});
@@ -295,7 +295,7 @@ TEST_F(TcpTransportTest, StrangersThatSayNothingKeepNoLearnerOut) {
   a.Connect(b);
   b.Connect(a);
   EXPECT_TRUE(world_.RunUntil([&] { return a.ConnectedTo(b) && b.ConnectedTo(a); }));
-  EXPECT_TRUE(silent.front().Closed()) << "the oldest";
+  EXPECT_TRUE(silent.front().Closed()) << "the oldest is closed";
   EXPECT_FALSE(silent.back().Closed());
 }
 
@@ -315,7 +315,7 @@ TEST_F(TcpTransportTest, OutOfDescriptorsItAcceptsLater) {
   EXPECT_TRUE(world_.RunUntil([&] { return learner.transport->Connected(Learner(9)); }));
   const std::string logged = testing::internal::GetCapturedStderr();
   EXPECT_THAT(logged, HasSubstr("cannot accept a connection error=\"Too many open files\""));
-  EXPECT_EQ(logged.find("cannot accept"), logged.rfind("cannot accept")) << "said once";
+  EXPECT_EQ(logged.find("cannot accept"), logged.rfind("cannot accept")) << "logged once";
 }
 
 TEST_F(TcpTransportTest, AHalfOpenConnectionGivesWayToTheNextDial) {
@@ -324,7 +324,7 @@ TEST_F(TcpTransportTest, AHalfOpenConnectionGivesWayToTheNextDial) {
   RawPeer second(learner.transport->address());
   second.SendFrame(kHelloKind, EncodeHello({.from = Learner(9), .to = learner.id}));
   ASSERT_TRUE(world_.RunUntil([&] { return second.Closed(); }));
-  EXPECT_EQ(learner.lost, std::vector{Learner(9)}) << "as ever, only Connect brings it back";
+  EXPECT_EQ(learner.lost, std::vector{Learner(9)}) << "only Connect opens it again";
   EXPECT_TRUE(world_.RunUntil([&] { return first->Closed(); }));
   EXPECT_NE(JoinRaw(learner), nullptr);
   EXPECT_EQ(learner.connected.size(), 2U);
@@ -340,7 +340,7 @@ TEST_F(TcpTransportTest, APeerThatDoesNotReadIsDropped) {
                                          .payload = {.owner = owned, .view = *owned}});
   ASSERT_TRUE(world_.RunUntil([&] { return !learner.lost.empty(); }));
   EXPECT_THAT(learner.losses.front().reason, HasSubstr("wait to be sent"));
-  EXPECT_EQ(owned.use_count(), 1) << "nothing is held for it any more";
+  EXPECT_EQ(owned.use_count(), 1) << "the transport holds nothing for it";
 }
 
 TEST_F(TcpTransportTest, AWrongKeyIsRefused) {

@@ -31,7 +31,7 @@ TEST(AddFloats, AddsEachElementOnce) {
     AddFloats(left, right, out);
     EXPECT_EQ(out, want);
     AddFloats(left, right, right);
-    EXPECT_EQ(right, want) << "into an operand";
+    EXPECT_EQ(right, want) << "the result overwrites an operand";
   }
 }
 

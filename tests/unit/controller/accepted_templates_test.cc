@@ -59,7 +59,7 @@ TEST(AcceptedTemplates, AreFew) {
     accepted.Add(job, nullptr, At(static_cast<double>(i) / 100));
   }
   EXPECT_EQ(accepted.size(), AcceptedTemplates::kMost);
-  EXPECT_NE(accepted.Find(job, At(6)), nullptr) << "the oldest go first";
+  EXPECT_NE(accepted.Find(job, At(6)), nullptr) << "the oldest are dropped first";
 }
 
 }  // namespace

@@ -69,9 +69,9 @@ TEST(Admission, AsksTheServerOnceAndBelievesIt) {
   EXPECT_EQ(outcome.verdict->message, "no such class");
   EXPECT_THAT(outcome.actions, IsEmpty());
   EXPECT_EQ(outcome.look_again, At(20));
-  EXPECT_EQ(DecideAdmission(view, At(20)).actions.size(), 1u) << "the cause may have gone";
+  EXPECT_EQ(DecideAdmission(view, At(20)).actions.size(), 1u) << "the cause may no longer exist";
   Edit(view.job).meta.generation = 2;
-  EXPECT_EQ(DecideAdmission(view, At(11)).actions.size(), 1u) << "the job was changed";
+  EXPECT_EQ(DecideAdmission(view, At(11)).actions.size(), 1u) << "the job was edited";
 
   view.soft_state.checked_template.check =
       TemplateCheck{.generation = 2, .unanswered = true, .message = "failed calling webhook"};
@@ -122,7 +122,8 @@ TEST(Conditions, ChangeTheirTimeWithTheirStatusOnly) {
   SetCondition(status, "Running", {kFalse, "Starting", "soon"}, 2, At(3));
   ASSERT_EQ(status.conditions.size(), 2u);
   EXPECT_EQ(status.conditions[0].type, "Admitted") << "sorted, so that equal states are equal";
-  EXPECT_EQ(status.conditions[1].last_transition, At(1)) << "whole seconds, as they read back";
+  EXPECT_EQ(status.conditions[1].last_transition, At(1))
+      << "whole seconds, as the server stores them";
   EXPECT_EQ(status.conditions[1].reason, "Starting");
   EXPECT_EQ(status.conditions[1].observed_generation, 2);
   SetCondition(status, "Running", {kTrue, "Training", ""}, 2, At(4));

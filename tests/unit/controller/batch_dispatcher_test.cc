@@ -143,12 +143,12 @@ TEST_F(BatchDispatcherTest, AnUnknownOutcomeIsAskedForUntilItIsKnown) {
   Answer(HttpMethod::kPost, kCreate, 503, "unwell");
   Dispatch({create_, CreateLearner{.number = 2, .node = "gpu-1"}});
   loop_.RunFor(milliseconds(1));
-  EXPECT_EQ(View().learners.size(), 1u) << "the one that nobody knows of counts";
+  EXPECT_EQ(View().learners.size(), 1u) << "a pod with unknown outcome counts";
   const std::string pod = std::string(kCreate) + "/" + Name(1);
   Answer(HttpMethod::kGet, pod, 503, "unwell");
   loop_.RunFor(seconds(1));
   queue_.Add(key_);
-  EXPECT_FALSE(IsQueued()) << "the job is left alone";
+  EXPECT_FALSE(IsQueued()) << "the job is not processed";
   Answer(HttpMethod::kGet, pod, 404,
          R"({"kind": "Status", "code": 404, "reason": "NotFound", "message": "none"})");
   loop_.RunFor(seconds(2));
@@ -173,7 +173,7 @@ TEST_F(BatchDispatcherTest, AJobThatIsMadeAgainDoesNotWaitForWhatItsPredecessorW
   Answer(HttpMethod::kPost, kCreate, 503, "unwell");
   Dispatch({create_});
   loop_.RunFor(milliseconds(1));
-  EXPECT_EQ(View().learners.size(), 1u) << "nobody knows of it yet";
+  EXPECT_EQ(View().learners.size(), 1u) << "its outcome is unknown";
   jobs_.Erase(key_);
   dispatcher_->ForgetJob(kUid);
   EXPECT_EQ(queue_.working(), 0u);
@@ -187,7 +187,7 @@ TEST_F(BatchDispatcherTest, AJobThatIsMadeAgainDoesNotWaitForWhatItsPredecessorW
   dispatcher_->AddJob("another", key_);
   EXPECT_TRUE(IsQueued());
   loop_.RunFor(seconds(60));
-  EXPECT_EQ(results_.size(), 1u) << "nothing more is asked for the one that went";
+  EXPECT_EQ(results_.size(), 1u) << "nothing more is requested for the deleted job";
 }
 
 TEST_F(BatchDispatcherTest, ResultsThatComeAfterItAreDropped) {

@@ -48,7 +48,7 @@ TEST(CheckedTemplate, AnAcceptedOneTellsWhatALearnerNeedsIfThatWasShown) {
   OnTemplateAccepted(job, needs, known);
   OnTemplateAccepted(job, nullptr, known);
   EXPECT_TRUE(known.check->accepted);
-  EXPECT_EQ(known.admitted_needs->needs, needs) << "what was shown before";
+  EXPECT_EQ(known.admitted_needs->needs, needs) << "the needs that were known before";
   EXPECT_EQ(known.admitted_needs->template_hash, job.spec.learner_template.hash);
 }
 

@@ -29,7 +29,7 @@ TEST(ClockCheck, ComparesWithWhatTheServerTells) {
   for (const ClockCase& c : cases) {
     SCOPED_TRACE(c.what);
     ClockCheck check([&] { return date + c.past_date; });
-    EXPECT_TRUE(check.Agrees()) << "before it has heard anything";
+    EXPECT_TRUE(check.Agrees()) << "before the first answer";
     check.OnDate(kDate, c.took);
     EXPECT_EQ(check.ahead(), c.ahead);
     EXPECT_EQ(check.Agrees(), c.agrees);
@@ -43,7 +43,7 @@ TEST(ClockCheck, TheLastAnswerCounts) {
   check.OnDate(kDate, 0s);
   check.OnDate("", 0s);
   check.OnDate("Tuesday", 0s);
-  EXPECT_FALSE(check.Agrees()) << "what tells nothing changes nothing";
+  EXPECT_FALSE(check.Agrees()) << "an unreadable date changes nothing";
   now = date;
   check.OnDate(kDate, 0s);
   EXPECT_TRUE(check.Agrees());

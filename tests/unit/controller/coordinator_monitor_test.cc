@@ -105,7 +105,7 @@ TEST_F(CoordinatorMonitorTest, NoticesSilenceAndItsEnd) {
   loop.RunFor(seconds(3));
   EXPECT_FALSE(monitor.View(kUid).reachable);
   ASSERT_TRUE(monitor.View(kUid).silent_since);
-  EXPECT_TRUE(monitor.View(kUid).progress) << "what it said last still holds";
+  EXPECT_TRUE(monitor.View(kUid).progress) << "its last answer stays valid";
   coordinator.error.reset();
   loop.RunFor(seconds(3));
   EXPECT_TRUE(monitor.View(kUid).reachable);
@@ -121,16 +121,16 @@ TEST_F(CoordinatorMonitorTest, ASilentOneIsCalledLessAndLess) {
   coordinator.questions = 0;
   monitor.SetDesired(kUid, kTwo);
   loop.RunFor(milliseconds(100));
-  EXPECT_EQ(coordinator.questions, 1) << "with something new to tell it is tried at once";
+  EXPECT_EQ(coordinator.questions, 1) << "a new plan is tried at once";
   monitor.SetBusy(kUid, false);
   monitor.SetBusy(kUid, true);
   loop.RunFor(seconds(9));
-  EXPECT_EQ(coordinator.questions, 1) << "then as seldom as before";
+  EXPECT_EQ(coordinator.questions, 1) << "then as rarely as before";
 
   coordinator.questions = 0;
   monitor.Follow(kUid, "team-a", 2, "10.1.0.10");
   loop.RunFor(seconds(4));
-  EXPECT_EQ(coordinator.questions, 3) << "another pod is another chance";
+  EXPECT_EQ(coordinator.questions, 3) << "the back-off starts over for another pod";
 
   coordinator.error.reset();
   coordinator.progress = {.term = 2};
@@ -140,7 +140,7 @@ TEST_F(CoordinatorMonitorTest, ASilentOneIsCalledLessAndLess) {
   coordinator.error = Error{ErrorCode::kTimeout, "no answer"};
   coordinator.questions = 0;
   loop.RunFor(seconds(4));
-  EXPECT_GE(coordinator.questions, 2) << "an answer makes it one like the others";
+  EXPECT_GE(coordinator.questions, 2) << "an answer ends the back-off";
 }
 
 TEST_F(CoordinatorMonitorTest, APlanThatGotNoAnswerIsToldAgainUnderANewNumber) {
@@ -244,7 +244,7 @@ TEST_F(CoordinatorMonitorTest, OneThatRefusesEveryPlanIsOfNoUse) {
   const int calls = coordinator.questions + static_cast<int>(coordinator.plans.size());
   loop.RunFor(seconds(60));
   EXPECT_LE(coordinator.questions + static_cast<int>(coordinator.plans.size()) - calls, 10);
-  EXPECT_TRUE(monitor.View(kUid).progress) << "what it says may be true";
+  EXPECT_TRUE(monitor.View(kUid).progress) << "its report may be true";
 
   coordinator.refuses = false;
   loop.RunFor(seconds(25));
@@ -316,9 +316,9 @@ TEST(CoordinatorMonitor, SlowOnesDoNotHoldUpOthers) {
     loop.RunFor(milliseconds(900));
     monitor.SetDesired(kUid, {{.name = "a", .pod_uid = std::to_string(plan)}});
     loop.RunFor(milliseconds(100));
-    ASSERT_EQ(client.plans_taken, plan) << "told within 100 ms";
+    ASSERT_EQ(client.plans_taken, plan) << "sent within 100 ms";
   }
-  EXPECT_EQ(client.called.size(), 40u) << "and nobody is forgotten";
+  EXPECT_EQ(client.called.size(), 40u) << "every other one was called, too";
 }
 
 TEST(CoordinatorMonitor, SilentOnesDoNotHoldUpOthers) {
@@ -338,9 +338,9 @@ TEST(CoordinatorMonitor, SilentOnesDoNotHoldUpOthers) {
     loop.RunFor(milliseconds(900));
     monitor.SetDesired(kUid, {{.name = "a", .pod_uid = std::to_string(plan)}});
     loop.RunFor(milliseconds(100));
-    ASSERT_EQ(client.plans_taken, plan) << "told within 100 ms";
+    ASSERT_EQ(client.plans_taken, plan) << "sent within 100 ms";
   }
-  EXPECT_EQ(client.called.size(), 40u) << "and nobody is forgotten";
+  EXPECT_EQ(client.called.size(), 40u) << "every other one was called, too";
 
   client.called.clear();
   for (int i = 0; i < 40; i += 2) monitor.Forget("silent-" + std::to_string(i));

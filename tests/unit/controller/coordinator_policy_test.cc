@@ -78,7 +78,7 @@ TEST(CoordinatorPolicy, OneThatCannotProveItsJobIsReplacedAtOnce) {
   EXPECT_FALSE(HasUnprovenCoordinator(view));
   view.coordinators = {UnprovenCoordinator(1)};
   EXPECT_TRUE(HasUnprovenCoordinator(view));
-  EXPECT_EQ(CurrentCoordinator(view), nullptr) << "nobody calls it";
+  EXPECT_EQ(CurrentCoordinator(view), nullptr) << "it must not be called";
   const CoordinatorOutcome outcome = DecideCoordinator(view, true, At(10));
   EXPECT_EQ(outcome.term, 2);
   EXPECT_THAT(outcome.actions,

@@ -30,7 +30,8 @@ TEST(CoordinatorTemplate, WithoutOneThePodIsRestrictedAndOfNoUser) {
   EXPECT_EQ(pod.at("/spec/containers/0/securityContext"_json_pointer),
             json::parse(R"({"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true,
                             "capabilities": {"drop": ["ALL"]}})"));
-  EXPECT_EQ(pod.at("/spec/volumes/0/secret/defaultMode"_json_pointer), 0444) << "by whatever user";
+  EXPECT_EQ(pod.at("/spec/volumes/0/secret/defaultMode"_json_pointer), 0444)
+      << "readable by any user";
   EXPECT_EQ(PodOf("{}"), pod);
   EXPECT_EQ(PodOf(R"({"metadata": {}, "spec": {"containers": []}})"), pod);
 }

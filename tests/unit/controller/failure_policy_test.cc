@@ -149,7 +149,7 @@ TEST(FailurePolicy, KeepsTheLastThreeFailedPodsForTheirLogs) {
   EXPECT_THAT(Collected(learners, {1, 2, 3, 4, 5}), ElementsAre(Name(1), Name(2)));
   EXPECT_THAT(Collected(learners, {1, 2, 3}), IsEmpty()) << "4 and 5 are not counted yet";
   EXPECT_THAT(Collected(learners, {1, 2, 3}, api::JobPhase::kFailed), ElementsAre(Name(1), Name(2)))
-      << "nobody counts any more";
+      << "failures are no longer counted";
 }
 
 TEST(FailurePolicy, PodsWithoutLogsTakeNoPlaceOfThoseWithLogs) {
@@ -158,7 +158,7 @@ TEST(FailurePolicy, PodsWithoutLogsTakeNoPlaceOfThoseWithLogs) {
   EXPECT_THAT(Collected({Failed(1), Failed(2), Failed(3), Failed(4), Refused(5)}, {1, 2, 3, 4}),
               ElementsAre(Name(1), Name(5)));
   EXPECT_THAT(Collected({Refused(1), Refused(2), Refused(3)}, {}), IsEmpty())
-      << "they still tell an administrator of the node";
+      << "they tell an administrator about the node";
 }
 
 TEST(FailurePolicy, CollectsThoseThatWereToldToGo) {

@@ -51,7 +51,7 @@ TEST_F(FairCallsTest, WhoseCallsLastHoldsUpNoOther) {
   EXPECT_EQ(begun.size(), 20u);
   begun.clear();
   loop.RunFor(seconds(100));
-  EXPECT_EQ(begun.size(), 14u) << "and nobody is forgotten";
+  EXPECT_EQ(begun.size(), 14u) << "every call was made";
 }
 
 TEST_F(FairCallsTest, ThreeWhoseCallsLastLeaveAThreadForEachOther) {

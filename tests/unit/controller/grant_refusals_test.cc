@@ -24,7 +24,7 @@ TEST(GrantRefusals, WhatTheServerRefusesIsKnownSinceTheFirstTimeUntilAllIsDone) 
   EXPECT_EQ(refusals.message, "webhook");
   EXPECT_TRUE(refusals.unanswered);
   EXPECT_EQ(refusals.grants, (RefusedGrants{.since = At(5), .gates = {"b", Name(3)}}))
-      << "the pod that may be there, too";
+      << "including the pod that may exist";
   OnRefusal(std::span(actions).subspan(2), "quota", At(15), refusals);
   EXPECT_FALSE(refusals.unanswered);
   OnNoAnswer(NewJob().meta, std::span(actions).subspan(2), "webhook", At(18), refusals);
@@ -61,7 +61,7 @@ TEST(GrantRefusals, AGrantThatIsWithdrawnIsNotRefusedAnyMore) {
   EXPECT_FALSE(refusals.grants);
   OnRefusal(actions, "quota", At(9), refusals);
   OnCap(cap, refusals);
-  EXPECT_EQ(refusals.grants->since, At(9)) << "withdrawn before";
+  EXPECT_EQ(refusals.grants->since, At(9)) << "withdrawn earlier";
   OnCap(std::nullopt, refusals);
   EXPECT_TRUE(refusals.grants);
 }

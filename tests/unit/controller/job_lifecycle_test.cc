@@ -49,12 +49,12 @@ TEST(JobLifecycle, ANewJobIsCheckedThenAdmitted) {
   JobView view{.job = Shared(NewJob())};
   Outcome outcome = ReconcileJob(view, std::nullopt, kOptions, At(1));
   EXPECT_THAT(outcome.actions, ElementsAre(Action(CheckTemplate{})));
-  EXPECT_FALSE(outcome.write_status) << "there is nothing to tell yet";
+  EXPECT_FALSE(outcome.write_status) << "there is nothing to report yet";
   Apply(outcome, view);
   EXPECT_FALSE(IsPlanned(view));
 
   view.soft_state.checked_template.check = TemplateCheck{.generation = 1, .accepted = true};
-  EXPECT_TRUE(IsPlanned(view)) << "what it gets goes into the same write";
+  EXPECT_TRUE(IsPlanned(view)) << "the first plan goes into the same write";
   outcome = ReconcileJob(view, std::nullopt, kOptions, At(2));
   EXPECT_TRUE(outcome.write_status);
   EXPECT_THAT(outcome.actions, IsEmpty());
@@ -133,7 +133,7 @@ TEST(JobLifecycle, ATemplateThatWasChangedUnseenIsAdmittedAnew) {
   Outcome outcome = ReconcileJob(view, plan, kOptions, At(5));
   EXPECT_EQ(outcome.status.conditions[0].reason, "TemplateChanged");
   EXPECT_THAT(outcome.actions, Not(Contains(Action(CheckTemplate{}))))
-      << "its learners would stay with the new ones";
+      << "the old learners must leave first";
   EXPECT_TRUE(IsPlanned(view));
   EXPECT_FALSE(TrainingOf(view));
   Apply(outcome, view);
@@ -157,7 +157,7 @@ TEST(JobLifecycle, AJobOfAnEarlierVersionStaysAdmitted) {
   Edit(view.job).status.admitted_template.clear();  // as if the CRD did not have the field
   const Outcome outcome = ReconcileJob(view, plan, kOptions, At(6));
   EXPECT_EQ(outcome.status.admitted_template, view.job->spec.learner_template.hash);
-  EXPECT_FALSE(outcome.write_status) << "it goes along with what else is written";
+  EXPECT_FALSE(outcome.write_status) << "it is written together with the next change";
 }
 
 TEST(JobLifecycle, ASpecThatIsNotUnderstoodIsTold) {
@@ -235,7 +235,7 @@ TEST(JobLifecycle, AGrantBringsTheCoordinatorFirst) {
                    .create = {{"gpu-1"}, {"gpu-1"}},
                    .reason = {planner::ReasonCode::kMaximum, "2 of 8 GPUs: all it asks for"}};
   Outcome outcome = ReconcileJob(view, plan, kOptions, At(5));
-  EXPECT_TRUE(outcome.write_status) << "the term is raised before the pod is created";
+  EXPECT_TRUE(outcome.write_status) << "the term increases before the pod is created";
   EXPECT_EQ(outcome.status.coordinator_term, 1);
   EXPECT_EQ(outcome.status.desired_learners, 2);
   EXPECT_EQ(outcome.status.start_time, At(5));
@@ -248,7 +248,7 @@ TEST(JobLifecycle, AGrantBringsTheCoordinatorFirst) {
   view.service = Shared(ServiceFor(1));
   view.coordinators = {Coordinator(1, /*running=*/false)};
   outcome = ReconcileJob(view, plan, kOptions, At(6));
-  EXPECT_TRUE(outcome.write_status) << "numbers are taken before they are used";
+  EXPECT_TRUE(outcome.write_status) << "numbers are reserved before they are used";
   EXPECT_EQ(outcome.status.next_learner, 2);
   EXPECT_THAT(outcome.actions, ElementsAre(VariantWith<CreateLearner>(testing::_),
                                            VariantWith<CreateLearner>(testing::_)));
@@ -403,7 +403,7 @@ TEST(JobLifecycle, ThatCheckpointsAreNotWrittenIsToldOnceAndTakenBack) {
     EXPECT_EQ(IsTrue(outcome.status, kConditionCheckpointsWritten), moment.want_true);
     EXPECT_EQ(condition->message, moment.want_message);
     EXPECT_EQ(EventReasons(view, outcome), moment.want_events);
-    EXPECT_TRUE(IsTrue(outcome.status, kConditionProgressing)) << "it trains all the same";
+    EXPECT_TRUE(IsTrue(outcome.status, kConditionProgressing)) << "it trains nevertheless";
     if (moment.want_events.empty() && now > 7.5) {
       EXPECT_EQ(outcome.status.conditions, view.job->status.conditions);
     }
@@ -440,12 +440,14 @@ TEST(JobLifecycle, OneCompletedLearnerIsEnough) {
   JobPlan plan;
   plan.decision.create = {{"gpu-1"}};
   outcome = ReconcileJob(view, plan, kOptions, At(10));
-  EXPECT_THAT(outcome.actions, IsEmpty()) << "learner 0 may write its last words";
+  EXPECT_THAT(outcome.actions, IsEmpty()) << "learner 0 may still write its termination message";
   ASSERT_TRUE(outcome.look_again);
-  EXPECT_LE(*outcome.look_again, At(69)) << "then it is given up on; status may be due before";
+  EXPECT_LE(*outcome.look_again, At(69))
+      << "then its pod is deleted; a status write may be due earlier";
   view.learners[0] = Ended(view.learners[0], 0, R"({"reason":"Completed"})");
   outcome = ReconcileJob(view, plan, kOptions, At(11));
-  EXPECT_THAT(outcome.actions, IsEmpty()) << "the coordinator is about to hear the last figures";
+  EXPECT_THAT(outcome.actions, IsEmpty())
+      << "the coordinator still has to receive the last statistics";
   Edit(view.coordinator.progress).state = CoordinatorState::kCompleted;
   Edit(view.coordinator.progress).accuracy = 0.98;
   outcome = ReconcileJob(view, plan, kOptions, At(12));
@@ -547,7 +549,7 @@ TEST(JobLifecycle, WhatTheCoordinatorTellsOfAFailureIsTakenBackWithIt) {
   EXPECT_EQ(api::FindCondition(view.job->status, kConditionProgressing)->reason, "LearnerFailed");
   Edit(view.coordinator.progress).step = 99;
   Apply(ReconcileJob(view, Keep(view), kOptions, At(11)), view);
-  EXPECT_FALSE(IsTrue(view.job->status, kConditionProgressing)) << "it may come back";
+  EXPECT_FALSE(IsTrue(view.job->status, kConditionProgressing)) << "it may recover";
   Edit(view.coordinator.progress).problem_reason.clear();
   Edit(view.coordinator.progress).problem_message.clear();
   const Outcome outcome = ReconcileJob(view, Keep(view), kOptions, At(70));
@@ -600,7 +602,7 @@ TEST(JobLifecycle, ALostCoordinatorIsReplacedAndNobodyLeavesMeanwhile) {
   const Outcome outcome = ReconcileJob(view, plan, kOptions, At(20));
   EXPECT_THAT(outcome.actions, Contains(Action(CreateCoordinator{2})));
   EXPECT_EQ((*outcome.desired)[1].state, DesiredLearnerState::kWanted);
-  EXPECT_EQ(outcome.status.learners, 2) << "they go on training";
+  EXPECT_EQ(outcome.status.learners, 2) << "they continue to train";
   EXPECT_THAT(EventReasons(view, outcome), Contains("CoordinatorReplaced"));
 }
 
@@ -632,7 +634,7 @@ TEST(JobLifecycle, ADeadlineFailsAJobThatIsActiveForTooLong) {
   EXPECT_NE(outcome.status.phase, api::JobPhase::kFailed) << "a suspended job is not active";
   Edit(view.job).spec.suspend = false;
   outcome = ReconcileJob(view, Keep(view), {.clock_agrees = false}, At(160));
-  EXPECT_NE(outcome.status.phase, api::JobPhase::kFailed) << "whose time is up by a wrong clock";
+  EXPECT_NE(outcome.status.phase, api::JobPhase::kFailed) << "its time is up only by a wrong clock";
   EXPECT_LE(outcome.look_again, At(190));
   outcome = ReconcileJob(view, Keep(view), kOptions, At(160));
   EXPECT_EQ(outcome.status.phase, api::JobPhase::kFailed);
@@ -647,7 +649,7 @@ TEST(JobLifecycle, AFinishedJobIsDeletedWhenItsTimeIsUp) {
     return std::ranges::contains(ReconcileJob(view, std::nullopt, options, At(seconds)).actions,
                                  Action(DeleteJob{}));
   };
-  EXPECT_FALSE(deletes(1e6)) << "unless it says so it stays";
+  EXPECT_FALSE(deletes(1e6)) << "without a TTL it stays";
   Edit(view.job).spec.ttl_after_finished = std::chrono::seconds(60);
   EXPECT_FALSE(deletes(159));
   EXPECT_EQ(ReconcileJob(view, std::nullopt, kOptions, At(159)).look_again, At(160));

@@ -21,7 +21,7 @@ TEST(JobMetrics, AJobsFiguresAreInGpus) {
   view.soft_state.meter.waiting_since = At(5);
   const planner::Decision decision{.to = 3, .entitlement = 2, .demand = 8};
   const metrics::JobStats stats = StatsOf(view, &decision);
-  EXPECT_EQ(stats.allocated_gpus, 8) << "of those that hold some";
+  EXPECT_EQ(stats.allocated_gpus, 8) << "only learners that hold GPUs";
   EXPECT_EQ(stats.desired_gpus, 12);
   EXPECT_EQ(stats.entitlement_gpus, 8);
   EXPECT_EQ(stats.demand_gpus, 32);

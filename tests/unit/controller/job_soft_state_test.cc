@@ -27,7 +27,7 @@ TEST(JobSoftState, AJobThatGaveItsGpusBackWaitsFromThen) {
   Edit(view.job).spec.suspend = true;
   Edit(view.job).status.desired_learners = 0;
   See(view, 10);
-  EXPECT_FALSE(view.soft_state.meter.waiting_since) << "it wants none";
+  EXPECT_FALSE(view.soft_state.meter.waiting_since) << "it wants no GPUs";
   Edit(view.job).spec.suspend = false;
   See(view, 60);
   EXPECT_EQ(view.soft_state.meter.waiting_since, At(60));
@@ -49,7 +49,7 @@ TEST(JobSoftState, ALearnerIsGoneWhenItWasThereAndTheCoordinatorStillNamesIt) {
   auto& named = Edit(view.coordinator.progress).learners;
   named.erase(named.begin() + 1);
   See(view, 4);
-  EXPECT_TRUE(view.soft_state.contacts.gone.empty()) << "nobody asks any more";
+  EXPECT_TRUE(view.soft_state.contacts.gone.empty()) << "the coordinator no longer names it";
 }
 
 TEST(JobSoftState, WhatLearnersNeedIsReadFromThoseThatLive) {
@@ -64,7 +64,7 @@ TEST(JobSoftState, WhatLearnersNeedIsReadFromThoseThatLive) {
   EXPECT_TRUE(NeedsAreGuessed(view));
   See(view, 1);
   EXPECT_FALSE(NeedsAreGuessed(view));
-  EXPECT_EQ(NeedsOfLearner(view)->resources.cpu_millis, 200) << "of the newest";
+  EXPECT_EQ(NeedsOfLearner(view)->resources.cpu_millis, 200) << "the newest learner counts";
   // They say nothing about another template.
   SetTemplate(R"({"spec":{"containers":[{"name":"learner","image":"example/train:2"}]}})",
               Edit(view.job).spec);
@@ -130,7 +130,7 @@ TEST(JobSoftState, ANodeThatALearnerLeftUnaskedIsAvoidedAsIfItHadFailedThere) {
     ASSERT_TRUE(view.soft_state.nodes.strikes.contains("gpu-1"));
     EXPECT_EQ(view.soft_state.nodes.strikes.at("gpu-1").count, 1);
     EXPECT_EQ(view.soft_state.nodes.strikes.at("gpu-1").avoid_until, At(15));
-    EXPECT_FALSE(view.soft_state.nodes.strikes.contains("gpu-2")) << "it was told to leave";
+    EXPECT_FALSE(view.soft_state.nodes.strikes.contains("gpu-2")) << "it had been asked to leave";
   }
 }
 
@@ -153,14 +153,14 @@ TEST(JobSoftState, ANodeThatFailsLearnersIsAvoidedForAGrowingTime) {
   view.learners[1].meta.uid = "another";
   See(view, 102);
   EXPECT_EQ(view.soft_state.nodes.strikes.at("gpu-1").avoid_until, At(105))
-      << "it was there already";
+      << "it was on the node already";
   view.learners.push_back(Learner(2, Life::kFailed));
   view.learners[2].meta.uid = "one more";
   See(view, 106);
   EXPECT_EQ(view.soft_state.nodes.strikes.at("gpu-1").avoid_until, At(116));
   view.learners.clear();
   See(view, 900);
-  EXPECT_TRUE(view.soft_state.nodes.strikes.empty()) << "forgiven";
+  EXPECT_TRUE(view.soft_state.nodes.strikes.empty()) << "strikes expire";
 }
 
 TEST(JobSoftState, KnowsWhomTheCoordinatorHasNamed) {
@@ -173,7 +173,7 @@ TEST(JobSoftState, KnowsWhomTheCoordinatorHasNamed) {
   view.learners.erase(view.learners.begin());
   See(view, 2);
   EXPECT_EQ(view.soft_state.contacts.named, std::set<std::string>{"uid-1"})
-      << "as long as their pods are there";
+      << "as long as their pods exist";
   view.learners[0].meta.uid = "another of the name";
   See(view, 3);
   EXPECT_TRUE(view.soft_state.contacts.named.empty());
@@ -189,15 +189,14 @@ TEST(JobSoftState, RemembersSinceWhen) {
   EXPECT_EQ(view.soft_state.clocks.starting_since.size(), 2u);
   EXPECT_EQ(view.soft_state.clocks.leaving_since,
             (std::map<std::string, WallTime>{{Name(1), At(10)}}))
-      << "an operator that was restarted learns it from the coordinator";
+      << "a restarted operator gets it from the coordinator";
   EXPECT_EQ(view.soft_state.clocks.below_minimum_since, At(10));
   view.learners.pop_back();
   view.learners.pop_back();
   See(view, 20);
   EXPECT_TRUE(view.soft_state.clocks.leaving_since.empty());
   EXPECT_EQ(view.soft_state.clocks.below_minimum_since, At(10));
-  EXPECT_DOUBLE_EQ(view.soft_state.meter.gpu_seconds, 70)
-      << "two learners ran for ten seconds more";
+  EXPECT_DOUBLE_EQ(view.soft_state.meter.gpu_seconds, 70) << "two learners ran for 10 s more";
 }
 
 }  // namespace

@@ -256,8 +256,8 @@ TEST(JobStatus, WhatTheProgramAskedForIsKeptWhileItsCoordinatorDoesNotKnow) {
     return view.job->status.learners_asked;
   };
   EXPECT_EQ(report({.total_steps = 10, .learners_asked = 2}), 2);
-  EXPECT_EQ(report({}), 2) << "it was restarted";
-  EXPECT_EQ(report({.total_steps = 10}), std::nullopt) << "the program wants all again";
+  EXPECT_EQ(report({}), 2) << "the coordinator was restarted";
+  EXPECT_EQ(report({.total_steps = 10}), std::nullopt) << "the program wants all learners again";
 }
 
 struct WriteCase {
@@ -312,7 +312,7 @@ TEST(Problems, PatienceEndsAtTheEarliest) {
   EXPECT_EQ(NextProblemCheck(view, At(100)), At(115));
   view.coordinator.silent_since = At(99);
   EXPECT_EQ(NextProblemCheck(view, At(100)), At(114));
-  EXPECT_EQ(NextProblemCheck(view, At(114)), At(115)) << "what has become a problem is told";
+  EXPECT_EQ(NextProblemCheck(view, At(114)), At(115)) << "the problem is due to be reported";
 }
 
 TEST(Problems, AnImageThatBacksOffKeepsItsFirstMessage) {

@@ -67,7 +67,7 @@ TEST_F(JobTableTest, APodOfAnotherNamespaceIsNone) {
     Show(*pod);
   }
   const JobView view = View(1);
-  EXPECT_TRUE(table.refreshed().empty()) << "nor does it cost the job a look";
+  EXPECT_TRUE(table.refreshed().empty()) << "nor is the job refreshed";
   EXPECT_TRUE(view.learners.empty());
   EXPECT_TRUE(view.coordinators.empty());
 }
@@ -104,10 +104,10 @@ TEST_F(JobTableTest, ASpecThatIsNotUnderstoodLeavesTheJobAsItWas) {
   Show(newer);
   const JobView view = View(1);
   EXPECT_EQ(view.unreadable, newer.unreadable);
-  EXPECT_EQ(view.job->unreadable, "") << "it goes on";
+  EXPECT_EQ(view.job->unreadable, "") << "the job continues";
   EXPECT_EQ(view.job->spec, job.spec);
-  EXPECT_EQ(view.job->meta.generation, 1) << "what is decided is of that generation";
-  EXPECT_EQ(view.job->meta.resource_version, "101") << "what is written is not refused";
+  EXPECT_EQ(view.job->meta.generation, 1) << "decisions refer to that generation";
+  EXPECT_EQ(view.job->meta.resource_version, "101") << "so that writes do not conflict";
   EXPECT_EQ(view.job->status.step, 12);
 
   newer.unreadable = "spec.queue: not a string";
@@ -162,7 +162,7 @@ TEST_F(JobTableTest, APodThatTheWatchNeverShowsCountsUntilTheServerSaysThatThere
   const Batch batch = BatchOf({CreateLearner{.number = 4, .node = "gpu-1"}});
   table.Begin(Shared(batch), At(1));
   table.Settle(batch, {.created = {Learner(4, Life::kGated)}}, At(2));
-  EXPECT_EQ(View(30).overdue_at, At(62)) << "nothing but time tells that it is overdue";
+  EXPECT_EQ(View(30).overdue_at, At(62)) << "only time makes it overdue";
   EXPECT_EQ(View(30).overdue_pods, std::vector<std::string>{});
   EXPECT_EQ(View(1000).overdue_pods, std::vector{Name(4)});
   EXPECT_EQ(View(1000).overdue_at, std::nullopt);
@@ -318,7 +318,7 @@ TEST_F(JobTableTest, AWriteUnderWayIsNotTakenForTheNextJobOfThatName) {
   Show(again);
   EXPECT_EQ(*View(2).job, again);
   table.LookAt(kUid);
-  EXPECT_EQ(*View(3).job, again) << "of the old one nothing is known any more";
+  EXPECT_EQ(*View(3).job, again) << "nothing of the old job is kept";
   batch.job.meta.resource_version = "101";
   table.Settle(batch, {.job = batch.job}, At(4));
   EXPECT_EQ(*View(4).job, again);

@@ -42,7 +42,7 @@ TEST(LearnerContacts, WhoHasSpokenToTheCoordinator) {
     view.learners[0].meta.uid = "another";
     view.coordinator = {};
     ObserveContacts(view, false, contacts);
-    EXPECT_EQ(contacts, LearnerContacts{}) << c.name << ", then another of its name";
+    EXPECT_EQ(contacts, LearnerContacts{}) << c.name << ", then another pod of its name";
   }
 }
 

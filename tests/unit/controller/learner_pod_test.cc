@@ -22,7 +22,7 @@ json PodOf(const std::string& pod_template, PodDefaults defaults = {.priority_cl
 json EnvOf(const json& pod) {
   json values = json::object();
   for (const json& variable : pod.at("spec").at("containers").at(0).at("env")) {
-    EXPECT_FALSE(values.contains(variable.at("name"))) << "twice: " << variable;
+    EXPECT_FALSE(values.contains(variable.at("name"))) << "set twice: " << variable;
     values[variable.at("name").get<std::string>()] =
         variable.contains("value") ? variable.at("value") : variable.at("valueFrom");
   }
@@ -127,7 +127,7 @@ TEST(LearnerPod, KeepsTheTemplateButOursWins) {
   EXPECT_EQ(spec.at("restartPolicy"), "Never");
   EXPECT_EQ(spec.at("nodeSelector"), json({{"zone", "z"}}));
   EXPECT_EQ(spec.at("schedulingGates").size(), 2u);
-  EXPECT_EQ(spec.at("tolerations").size(), 2u) << "the template's own wish stays";
+  EXPECT_EQ(spec.at("tolerations").size(), 2u) << "the template's own toleration stays";
   EXPECT_EQ(spec.at("volumes").size(), 3u);
   for (const json& term :
        spec.at("/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/"
@@ -135,7 +135,7 @@ TEST(LearnerPod, KeepsTheTemplateButOursWins) {
     EXPECT_TRUE(term.contains("matchExpressions"));
     EXPECT_EQ(term.at("/matchFields/0/values/0"_json_pointer), "gpu-1") << "terms are alternatives";
   }
-  EXPECT_FALSE(spec.at("containers").at(0).contains("env")) << "a helper is left alone";
+  EXPECT_FALSE(spec.at("containers").at(0).contains("env")) << "other containers stay unchanged";
   const json& learner = spec.at("containers").at(1);
   EXPECT_EQ(learner.at("/resources/limits"_json_pointer),
             json({{"cpu", "2"}, {"nvidia.com/gpu", "1"}}));

@@ -54,7 +54,7 @@ TEST(RecordResult, OnlyWhatWasNotDoneIsRefused) {
   state = {};
   RecordResult(batch, {}, false, {.error = RefusedByQuota()}, At(5), state);
   EXPECT_EQ(state.refusals.grants->gates.size(), 3u)
-      << "the status was refused, before all of them";
+      << "the status write was refused, so none was tried";
 }
 
 TEST(RecordResult, AFailedWriteOfStatusReportsNothing) {

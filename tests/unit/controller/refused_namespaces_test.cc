@@ -36,7 +36,7 @@ TEST_F(RefusedNamespacesTest, AJobIsLeftAloneUntilAllThatBelongsToItIsFollowed) 
   EXPECT_TRUE(refused.names().empty());
   pods.SetRefused(true, "team-a");
   EXPECT_EQ(jobs.Find(key), nullptr);
-  EXPECT_NE(pods.Find(pod_key), nullptr) << "it may still hold its GPUs";
+  EXPECT_NE(pods.Find(pod_key), nullptr) << "it may still hold GPUs";
   EXPECT_EQ(refused.names(), std::set<std::string>{"team-a"});
   jobs.SetRefused(true, "team-a");
   pods.SetRefused(false, "team-a");

@@ -44,7 +44,8 @@ TEST(Reporting, WhatWasDroppedCountsUntilTheProgramAsksForAnotherNumber) {
   ObserveReported(nullptr, reporting);
   Progress progress{.learners_asked = 6};
   ObserveReported(&progress, reporting);
-  EXPECT_EQ(reporting.learners_asked_dropped, 4) << "no learner has told the coordinator yet";
+  EXPECT_EQ(reporting.learners_asked_dropped, 4)
+      << "no learner has reported to the coordinator yet";
   progress = {.total_steps = 100, .learners_asked = 4};
   ObserveReported(&progress, reporting);
   EXPECT_EQ(reporting.learners_asked_dropped, 4);

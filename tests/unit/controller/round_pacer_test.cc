@@ -24,11 +24,11 @@ class RoundPacerTest : public testing::Test {
 
 TEST_F(RoundPacerTest, AChangeWaitsForItsFellowsButNotForEver) {
   EXPECT_EQ(DueAfter(0ms), 20ms);
-  EXPECT_EQ(DueAfter(15ms), 35ms) << "after the newest";
-  EXPECT_EQ(DueAfter(190ms), 200ms) << "after the first";
-  EXPECT_EQ(DueAfter(300ms), 300ms) << "at once: its time is over";
+  EXPECT_EQ(DueAfter(15ms), 35ms) << "counts from the newest change";
+  EXPECT_EQ(DueAfter(190ms), 200ms) << "limited by the first change";
+  EXPECT_EQ(DueAfter(300ms), 300ms) << "at once: the limit has passed";
   Round(300ms, 0ms);
-  EXPECT_EQ(DueAfter(310ms), 330ms) << "the next round's";
+  EXPECT_EQ(DueAfter(310ms), 330ms) << "belongs to the next round";
 }
 
 TEST_F(RoundPacerTest, AfterALongRoundThereIsAPauseAsLong) {
@@ -50,7 +50,7 @@ TEST_F(RoundPacerTest, InAFloodOfChangesThePausesAreLonger) {
     next += 100ms;
   }
   Round(next, 50ms);
-  EXPECT_EQ(DueAfter(next + 60ms), next + 200ms) << "for more than a second now";
+  EXPECT_EQ(DueAfter(next + 60ms), next + 200ms) << "the flood has lasted for more than a second";
   next += 200ms;
   Round(next, 20ms);
   EXPECT_EQ(DueAfter(next + 40ms), next + 80ms);
@@ -63,7 +63,7 @@ TEST_F(RoundPacerTest, OneSlowRoundIsNoFlood) {
   Round(0s, 4s);
   EXPECT_EQ(DueAfter(5s), 8s);
   Round(8s, 600ms);
-  EXPECT_EQ(DueAfter(8700ms), 9600ms) << "one that follows it is, but has a second at most";
+  EXPECT_EQ(DueAfter(8700ms), 9600ms) << "a second slow round is, but the pause has a limit";
 }
 
 }  // namespace

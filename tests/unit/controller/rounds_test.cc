@@ -72,7 +72,7 @@ TEST_F(RoundsTest, NothingIsPlannedFromStoresThatAreBehind) {
   EXPECT_TRUE(rounds_held_.empty());
   current_ = true;
   loop_.RunFor(seconds(10));
-  EXPECT_EQ(rounds_held_.size(), 1u) << "it was not forgotten";
+  EXPECT_EQ(rounds_held_.size(), 1u) << "the round was not lost";
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ TEST(SlewedClock, AStepBackNeverTurnsTimeBack) {
   clock.Now(At(1000), Steady(0));
   EXPECT_EQ(clock.Now(At(400), Steady(0)), At(1000));
   EXPECT_EQ(clock.Now(At(404), Steady(4)), At(1003));
-  EXPECT_EQ(clock.Now(At(401), Steady(1)), At(1003)) << "of another thread, which was late";
+  EXPECT_EQ(clock.Now(At(401), Steady(1)), At(1003)) << "from another thread, which was late";
   EXPECT_EQ(clock.Now(At(2800), Steady(2400)), At(2800));
 }
 

@@ -82,7 +82,7 @@ TEST(SnapshotBuilder, OtherPeoplesPodsTakeRoomWhereTheyAreOrArePromised) {
       Foreign("elsewhere", [](api::Pod& pod) { pod.node_name = "cpu-1"; }),
   };
   const auto snapshot = Build({GpuNode("gpu-1", 8), GpuNode("cpu-1", 0)}, pods, {}, At(5));
-  ASSERT_EQ(snapshot.nodes.size(), 1u) << "a node without GPUs is of no interest";
+  ASSERT_EQ(snapshot.nodes.size(), 1u) << "nodes without GPUs are left out";
   EXPECT_EQ(snapshot.nodes[0].foreign,
             (planner::Resources{.gpus = 4, .cpu_millis = 400, .memory_bytes = 40}));
   EXPECT_EQ(snapshot.nodes[0].allocatable.gpus, 8);
@@ -150,7 +150,7 @@ TEST(SnapshotBuilder, AJobWhoseTemplateCannotBeReadIsLetGoWithItsSize) {
   Edit(view.job).spec.elastic.gpus_per_learner = 2;
   view.needs = nullptr;
   SetTemplate(R"({"spec":{"nodeSelector":{"gpu":true}}})", Edit(view.job).spec);
-  ASSERT_TRUE(IsPlanned(view)) << "somebody has to end its learners";
+  ASSERT_TRUE(IsPlanned(view)) << "its learners must be ended";
   const planner::JobView planned = PlannerView(view);
   EXPECT_TRUE(planned.suspended);
   EXPECT_EQ(planned.needs.resources.gpus, 2);
@@ -209,7 +209,8 @@ TEST(SnapshotBuilder, LearnersCountForTheirJobNotAsForeign) {
   const auto text = nlohmann::json::parse(SnapshotJson(snapshot));
   EXPECT_EQ(text.at("/jobs/0/learners/2/state"_json_pointer), "Gated");
   EXPECT_EQ(text.at("/nodes/0/allocatable/gpus"_json_pointer), 8);
-  EXPECT_FALSE(text.at("/jobs/0"_json_pointer).contains("uid")) << "only for who may read the job";
+  EXPECT_FALSE(text.at("/jobs/0"_json_pointer).contains("uid"))
+      << "only readers of the job may see it";
 }
 
 // Admission added a sidecar to one pod; another one's second container requests a GPU.
@@ -290,7 +291,7 @@ TEST(SnapshotBuilder, AJobIsPlannedAsSoonAsItsTemplateIsAccepted) {
   EXPECT_FALSE(PlannerView(view).suspended);
   EXPECT_EQ(PlannerView(view).logical_shards, 32);
   Edit(view.job).meta.generation = 2;
-  EXPECT_TRUE(PlannerView(view).suspended) << "it was changed since";
+  EXPECT_TRUE(PlannerView(view).suspended) << "the job was edited since";
 }
 
 TEST(SnapshotBuilder, AJobThatIsNotAdmittedIsLetGo) {

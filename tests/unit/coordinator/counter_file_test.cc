@@ -30,7 +30,7 @@ TEST_F(CounterFileTest, IsReadBackByTheSameTermOnly) {
   const CounterFile second(folder_, 2);
   EXPECT_EQ(second.Read(), 0U) << "a new term starts over";
   ASSERT_TRUE(second.Write(1));
-  EXPECT_EQ(first.Read().error().code, ErrorCode::kConflict) << "an old coordinator lives on";
+  EXPECT_EQ(first.Read().error().code, ErrorCode::kConflict) << "an old coordinator still runs";
 }
 
 TEST_F(CounterFileTest, WhatItDoesNotUnderstandIsNotTakenForZero) {

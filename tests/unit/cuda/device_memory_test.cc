@@ -244,7 +244,7 @@ TEST_F(DeviceMemoryTest, GivesTheSameBitsAsHostMemory) {
   EXPECT_EQ(host.reason, PLIANT_COMPLETED);
   EXPECT_EQ(host.step, 9U);
   EXPECT_EQ(host.evaluated, 3);
-  EXPECT_NE(host.left[0][0], 0.25) << "it learned something";
+  EXPECT_NE(host.left[0][0], 0.25) << "training changed it";
   EXPECT_NE(host.left[1][0], 1);
   EXPECT_EQ(Train(driver_, "device"), host);
 }
@@ -255,7 +255,7 @@ TEST_F(DeviceMemoryTest, IsSavedAndLoaded) {
   EXPECT_EQ(first.reason, PLIANT_DRAINED);
   const Outcome second = Train(driver_, "device");
   EXPECT_EQ(second.loaded, 1);
-  EXPECT_EQ(second.left, first.left) << "what the first one left is on the device again";
+  EXPECT_EQ(second.left, first.left) << "the first run's final state is on the device again";
   EXPECT_EQ(second.reason, PLIANT_COMPLETED);
   EXPECT_EQ(second.sha256, undisturbed.sha256);
 }
@@ -284,12 +284,12 @@ TEST_F(DeviceMemoryTest, OfTheHostIsNone) {
   EXPECT_THAT(pliant_last_error(), HasSubstr("is no device memory"));
   all[1] = gradient.data();
   EXPECT_EQ(pliant_put_gradients(learner_, all.data(), PLIANT_FLOAT32, PLIANT_CUDA, 1), PLIANT_OK)
-      << "neither was handed in until now: " << pliant_last_error();
+      << "none of them was accepted before: " << pliant_last_error();
   Close();
 }
 
 TEST_F(DeviceMemoryTest, OneThatFailsEndsTheLearner) {
-  if (!driver_->is_fake()) GTEST_SKIP() << "a GPU does not fail when it is asked to";
+  if (!driver_->is_fake()) GTEST_SKIP() << "a real GPU does not fail on request";
   Open("device");
   Tensor weights(driver_, {1, 2, 3, 4, 5});
   ASSERT_EQ(Register("model.w", PLIANT_PARAMETER, weights.data(), PLIANT_CUDA), PLIANT_OK);

@@ -197,7 +197,7 @@ TEST(Schedule, DataThatAreReadFromFrontToBackComeAsTheyLie) {
 TEST(Schedule, OrderAndSeedsFollowFromTheJobsSeed) {
   const Schedule schedule = MakeOrDie(Digits());
   EXPECT_EQ(schedule.TaskOf(3, 5).samples, MakeOrDie(Digits()).TaskOf(3, 5).samples);
-  EXPECT_NE(schedule.TaskOf(3, 5).samples, schedule.TaskOf(11, 5).samples) << "another epoch";
+  EXPECT_NE(schedule.TaskOf(3, 5).samples, schedule.TaskOf(11, 5).samples) << "the epochs differ";
   DataSpec other = Digits();
   other.seed = 8;
   EXPECT_NE(schedule.TaskOf(3, 5).samples, MakeOrDie(other).TaskOf(3, 5).samples);

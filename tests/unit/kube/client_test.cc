@@ -77,7 +77,7 @@ TEST_F(ClientTest, WritesNameTheirFieldManagerAndCarryTheType) {
   transport_.Answer(HttpMethod::kPost, "/", Ok(SomePod()));
   ASSERT_TRUE(client_.Create(kPods, SomePod(), {.deadline = 12s}));
   EXPECT_LE(LastRequest().deadline, Duration(12s));
-  EXPECT_GT(LastRequest().deadline, Duration(10s)) << "unless it does no harm";
+  EXPECT_GT(LastRequest().deadline, Duration(10s)) << "except where a late write does no harm";
 }
 
 TEST_F(ClientTest, PatchesAreMerged) {
@@ -92,7 +92,7 @@ TEST_F(ClientTest, DeletesUnderPreconditions) {
   ASSERT_TRUE(
       client_.Delete(kPods, kKey, {.uid = "u", .resource_version = "7", .grace_period = 1500ms}));
   EXPECT_EQ(LastBody()["preconditions"], (json{{"uid", "u"}, {"resourceVersion", "7"}}));
-  EXPECT_EQ(LastBody()["gracePeriodSeconds"], 2) << "never shorter than what was asked for";
+  EXPECT_EQ(LastBody()["gracePeriodSeconds"], 2) << "never shorter than requested";
   EXPECT_EQ(LastBody()["propagationPolicy"], "Background");
 
   transport_.Answer(HttpMethod::kDelete, "/", Ok(SomePod()));
@@ -204,7 +204,7 @@ TEST(Client, ARefusedTokenIsReadAnewAndTriedOnce) {
 
   transport.AnswerRest([](const HttpRequest&) { return HttpResponse{.status = 401}; });
   EXPECT_EQ(client.Get(kPods, kKey).error().code, ErrorCode::kDenied);
-  EXPECT_THAT(codes, ElementsAre("GET 401", "GET 200", "GET 401")) << "the file holds no other";
+  EXPECT_THAT(codes, ElementsAre("GET 401", "GET 200", "GET 401")) << "the file has no newer token";
   transport.AnswerRest([](const HttpRequest&) { return Fail(ErrorCode::kUnavailable, "reset"); });
   EXPECT_EQ(client.Get(kPods, kKey).error().code, ErrorCode::kUnavailable);
   EXPECT_EQ(codes.back(), "GET <error>");
@@ -220,7 +220,7 @@ TEST(Client, NoWriteLeavesWithoutPermission) {
   EXPECT_EQ(client.Delete(kPods, kKey).error().code, ErrorCode::kCancelled);
   EXPECT_TRUE(transport.requests().empty());
   transport.AnswerRest([](const HttpRequest&) { return Ok(SomePod()); });
-  EXPECT_TRUE(client.Get(kPods, kKey)) << "reading is free";
+  EXPECT_TRUE(client.Get(kPods, kKey)) << "reads are not limited";
   leads = true;
   EXPECT_TRUE(client.Create(kPods, SomePod()));
 }

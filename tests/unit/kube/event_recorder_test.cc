@@ -71,7 +71,7 @@ TEST_F(EventRecorderTest, NeverBlocksAndCountsWhatItDrops) {
   });
   EventRecorder recorder(client_, {.waiting_max = 10});
   for (int i = 0; i < 100; ++i) recorder.Record(Note(std::to_string(i)));
-  EXPECT_GE(recorder.dropped(), 89u) << "ten wait and one is being written";
+  EXPECT_GE(recorder.dropped(), 89u) << "ten events wait and one is being written";
   EXPECT_FALSE(recorder.Flush(1ms));
   release.request_stop();
   EXPECT_TRUE(recorder.Flush(5s));

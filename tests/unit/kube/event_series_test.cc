@@ -81,7 +81,8 @@ TEST_F(EventSeriesTest, FollowsABoundedNumberOfSeries) {
   EventSeries series({.burst_per_object = 1000, .series_max = 3}, 1);
   for (int i = 0; i < 5; ++i) series.OnNote(NoteOf(std::to_string(i)), kStart + i * 1s);
   EXPECT_EQ(series.OnNote(NoteOf("4"), kStart + 10s).action, SeriesAction::kUpdateSeries);
-  EXPECT_EQ(series.OnNote(NoteOf("0"), kStart + 10s).action, SeriesAction::kCreate) << "forgotten";
+  EXPECT_EQ(series.OnNote(NoteOf("0"), kStart + 10s).action, SeriesAction::kCreate)
+      << "its series was dropped";
 }
 
 // Objects of all past jobs had events, so the number of followed objects must be bounded.
@@ -94,9 +95,9 @@ TEST_F(EventSeriesTest, FollowsTheRatesOfABoundedNumberOfObjects) {
   ASSERT_TRUE(may_create("quiet", "a"));
   for (int i = 0; i < 100; ++i) {
     may_create(Format("other {}", i), "a");
-    ASSERT_FALSE(may_create("noisy", Format("b {}", i))) << "who goes on is not forgotten";
+    ASSERT_FALSE(may_create("noisy", Format("b {}", i))) << "an active object is not dropped";
   }
-  EXPECT_TRUE(may_create("quiet", "b")) << "forgotten";
+  EXPECT_TRUE(may_create("quiet", "b")) << "an idle object is dropped";
 }
 
 }  // namespace

@@ -207,7 +207,7 @@ TEST_F(InformerTest, AServerThatStreamsNoListsIsAskedForPages) {
   HoldAfter(WatchFrom("20"));
   Run();
   EXPECT_THAT(told_, ElementsAre("a: none > Pending", "a: Pending > none", "b: none > Running"));
-  EXPECT_THAT(restarts_, ElementsAre("Gone")) << "that it came to pages is no trouble";
+  EXPECT_THAT(restarts_, ElementsAre("Gone")) << "the fallback to pages is no error";
 }
 
 TEST_F(InformerTest, AStreamedListThatIsRefusedOrBreaksOffDeletesNothing) {
@@ -315,10 +315,10 @@ TEST_F(InformerTest, ANamespaceThatIsRefusedKeepsNobodyWaiting) {
   EXPECT_FALSE(store.synced());
   list("blue", HttpResponse{.status = 500});
   step(*blue);
-  EXPECT_FALSE(store.synced()) << "it may be there in a moment";
+  EXPECT_FALSE(store.synced()) << "the failure may be temporary";
   list("blue", HttpResponse{.status = 401});
   step(*blue);
-  EXPECT_FALSE(store.synced()) << "the server does not know us at all";
+  EXPECT_FALSE(store.synced()) << "401 is no refusal of one namespace";
   list("blue", forbidden);
   step(*blue);
   now += 9s;
@@ -327,7 +327,8 @@ TEST_F(InformerTest, ANamespaceThatIsRefusedKeepsNobodyWaiting) {
   now += 9s;
   list("blue", forbidden);
   step(*blue);
-  EXPECT_FALSE(store.current()) << "a server that has just begun may know no rights yet";
+  EXPECT_FALSE(store.current())
+      << "a server that has just started may not have loaded the RBAC rules";
   EXPECT_THAT(store.refused(), ElementsAre());
   now += 10s;
   list("blue", forbidden);
@@ -337,7 +338,8 @@ TEST_F(InformerTest, ANamespaceThatIsRefusedKeepsNobodyWaiting) {
 
   list("blue", List("20", {pod("blue", "b")}));
   step(*blue);
-  EXPECT_THAT(store.refused(), ElementsAre("blue")) << "a list alone: it may not watch, maybe";
+  EXPECT_THAT(store.refused(), ElementsAre("blue"))
+      << "a list alone does not show that watches are allowed";
   transport_.AnswerStream("/api/v1/namespaces/blue/pods?watch", {}, StreamEnd::kOrderly);
   step(*blue);
   EXPECT_TRUE(store.current());
@@ -351,13 +353,13 @@ TEST_F(InformerTest, ANamespaceThatIsRefusedKeepsNobodyWaiting) {
   step(*red);
   EXPECT_TRUE(store.current());
   EXPECT_THAT(store.refused(), ElementsAre("red"));
-  EXPECT_NE(store.Find({"red", "a"}), nullptr) << "nobody said that it has ended";
+  EXPECT_NE(store.Find({"red", "a"}), nullptr) << "no event said that it has ended";
   list("red", Fail(ErrorCode::kUnavailable, "reset"));
   step(*red);
-  EXPECT_TRUE(store.current()) << "it is refused still, for all that is known";
+  EXPECT_TRUE(store.current()) << "as far as is known it is still refused";
   transport_.AnswerStream("/api/v1/namespaces/blue/pods?watch", {}, StreamEnd::kBroken);
   step(*blue);
-  EXPECT_FALSE(store.current()) << "of the other one there may be news";
+  EXPECT_FALSE(store.current()) << "the other namespace may have changes";
 }
 
 TEST_F(InformerTest, WhoMayFollowNothingAtAllWaits) {

@@ -109,7 +109,7 @@ std::ptrdiff_t KeptOf(json (*object)(int number), Result<T> (*decode)(const json
   for (int number = 0; number < kObjects; ++number) sink.on_listed(object(number));
   sink.on_list_end();
   loop.RunFor(Duration::zero());
-  EXPECT_EQ(informer.store().size(), kObjects) << "they came";
+  EXPECT_EQ(informer.store().size(), kObjects) << "all objects arrived";
   return (LiveBytes() - before) / kObjects;
 }
 

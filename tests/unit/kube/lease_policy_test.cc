@@ -49,7 +49,7 @@ TEST_F(LeasePolicyTest, CreatesALeaseThatIsNotThere) {
   EXPECT_FALSE(policy_.Leads(kStart)) << "not before the write has succeeded";
   policy_.OnWritten(true, kStart, kStart + 1s);
   EXPECT_TRUE(policy_.Leads(kStart + 9999ms));
-  EXPECT_FALSE(policy_.Leads(kStart + 10s)) << "counted from when the request was sent";
+  EXPECT_FALSE(policy_.Leads(kStart + 10s)) << "counted from the sending of the request";
 }
 
 // Plans are ordered by the lease's transitions, so a new lease must not start at a lower number.
@@ -78,10 +78,10 @@ TEST_F(LeasePolicyTest, TakesAnEmptyLeaseAtOnceAndCountsTheTransition) {
 
 TEST_F(LeasePolicyTest, WaitsUntilAnothersLeaseHasNotChangedForItsDuration) {
   policy_.OnRead(HeldBy("other"), kStart);
-  EXPECT_EQ(Next(0.5).wait, Duration(1250ms)) << "2 s by 1.6";
+  EXPECT_EQ(Next(0.5).wait, Duration(1250ms)) << "2 s divided by 1.6";
   EXPECT_EQ(Next().action, LeaseAction::kRead);
   policy_.OnRead(HeldBy("other", 3, "t1"), kStart + 14s);
-  EXPECT_EQ(Next().action, LeaseAction::kWait) << "it was renewed: the time begins anew";
+  EXPECT_EQ(Next().action, LeaseAction::kWait) << "it was renewed, so the time starts over";
   EXPECT_EQ(Next().action, LeaseAction::kRead);
   policy_.OnRead(HeldBy("other", 3, "t1"), kStart + 28s);
   EXPECT_EQ(Next().wait, Duration(1s)) << "no longer than until it ends";
@@ -128,7 +128,7 @@ TEST_F(LeasePolicyTest, AFailedRenewalIsReadBeforeItIsTriedAgain) {
   Next();
   Next();
   policy_.OnWritten(false, kStart + 2s, kStart + 5s);
-  EXPECT_TRUE(policy_.Leads(kStart + 5s)) << "the renewal before it holds";
+  EXPECT_TRUE(policy_.Leads(kStart + 5s)) << "the earlier renewal is still valid";
   EXPECT_EQ(Next().action, LeaseAction::kWait);
   EXPECT_EQ(Next().action, LeaseAction::kRead);
   policy_.OnRead(HeldBy("me", 0), kStart + 7s);
@@ -166,7 +166,7 @@ TEST_F(LeasePolicyTest, ItsOwnWriteThatSeemedToFailIsTakenUp) {
   Next();
   policy_.OnRead(HeldBy("me", 0), kStart + 5s);
   const LeasePolicy::Step take = Next();
-  EXPECT_EQ(take.record.transitions, 0) << "nobody led in between";
+  EXPECT_EQ(take.record.transitions, 0) << "no other replica led in between";
 }
 
 TEST_F(LeasePolicyTest, ReleasesOnlyWhatItHolds) {

@@ -57,14 +57,14 @@ TEST_F(ReflectorPolicyTest, AWatchThatEndsAtOnceAndTellsNothingIsAnError) {
   for (int i = 0; i < 5; ++i) {
     const ReflectorPolicy::Step step = policy_.AfterWatch({}, kStart, kStart + 999ms, 0);
     EXPECT_EQ(step.action, ReflectorAction::kWatch);
-    EXPECT_GT(step.wait, last) << "no hot loop";
+    EXPECT_GT(step.wait, last) << "the delay grows";
     EXPECT_EQ(step.restart_reason, "TooShort");
     last = step.wait;
   }
   EXPECT_EQ(policy_.AfterWatch({}, kStart, kStart + 1s, 0).wait, Duration(0s));
   policy_.OnEvent("8");
   EXPECT_EQ(policy_.AfterWatch({}, kStart, kStart, 0).wait, Duration(0s))
-      << "short, but it told something";
+      << "a short watch that delivered an event is no failure";
 }
 
 struct ReflectedError {
@@ -150,7 +150,7 @@ TEST_F(StreamingPolicyTest, ARefusalIsTakenOnceAndIsNoTrouble) {
     policy.AfterList("7", 0);
     EXPECT_EQ(policy.AfterWatch(Answered(ErrorCode::kGone, 410), kStart, kStart + 1min, 0).action,
               ReflectorAction::kList)
-        << "it is not asked again";
+        << "streamed lists are not tried again";
   }
 }
 

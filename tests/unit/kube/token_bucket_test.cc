@@ -14,10 +14,10 @@ TEST(TokenBucket, LetsABurstThroughAndThenTheRate) {
   EXPECT_EQ(bucket.Reserve(kStart), Duration(0s));
   EXPECT_EQ(bucket.Reserve(kStart), Duration(100ms));
   EXPECT_EQ(bucket.Reserve(kStart), Duration(200ms));
-  EXPECT_EQ(bucket.Reserve(kStart + 200ms), Duration(100ms)) << "the two that wait come first";
+  EXPECT_EQ(bucket.Reserve(kStart + 200ms), Duration(100ms)) << "two reservations come first";
   EXPECT_EQ(bucket.Reserve(kStart + 1h), Duration(0s));
   EXPECT_EQ(bucket.Reserve(kStart + 1h), Duration(0s));
-  EXPECT_EQ(bucket.Reserve(kStart + 1h), Duration(100ms)) << "no more than the burst is saved up";
+  EXPECT_EQ(bucket.Reserve(kStart + 1h), Duration(100ms)) << "at most the burst accumulates";
 }
 
 TEST(TokenBucket, TakesOnlyWhatIsThere) {

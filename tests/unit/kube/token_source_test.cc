@@ -48,7 +48,7 @@ TEST(TokenSource, NoTokenAtAll) {
   EXPECT_EQ(TokenSource("fixed", "").Get(kTokenStart), "fixed");
   EXPECT_FALSE(TokenSource("fixed", "").RenewAfterRefusal("fixed", kTokenStart));
   EXPECT_EQ(TokenSource("", "/no/such/file").Get(kTokenStart).error().code, ErrorCode::kUnavailable)
-      << "what is not found is the token, not what the request is about";
+      << "the token was not found, not the requested object";
 }
 
 TEST(TokenSource, AFileThatIsNoTokenIsRefused) {
@@ -57,7 +57,7 @@ TEST(TokenSource, AFileThatIsNoTokenIsRefused) {
     TokenSource tokens("", folder.Write("token", text));
     const auto got = tokens.Get(kTokenStart);
     ASSERT_FALSE(got) << text;
-    EXPECT_EQ(got.error().code, ErrorCode::kUnavailable) << "the server has refused nothing";
+    EXPECT_EQ(got.error().code, ErrorCode::kUnavailable) << "it is not a refusal by the server";
   }
 }
 

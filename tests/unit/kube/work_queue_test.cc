@@ -50,7 +50,7 @@ TEST_F(WorkQueueTest, ReadyIsToldOnceForManyKeysAndNeverWithinAdd) {
   queue_.Take();
   queue_.Add(kA);
   loop_.RunFor(1h);
-  EXPECT_EQ(ready_, 1) << "the key is being worked on";
+  EXPECT_EQ(ready_, 1) << "the key is being processed";
   queue_.Done(kA);
   loop_.RunFor(0s);
   EXPECT_EQ(ready_, 2);
@@ -67,7 +67,7 @@ TEST_F(WorkQueueTest, OfSeveralDelaysTheShortestCounts) {
   queue_.Take();
   queue_.Done(kA);
   loop_.RunFor(1h);
-  EXPECT_EQ(queue_.depth(), 0u) << "the longer ones are void";
+  EXPECT_EQ(queue_.depth(), 0u) << "the longer delays are dropped";
 }
 
 TEST_F(WorkQueueTest, WhatWasPutOffCanBeCancelled) {
@@ -80,7 +80,7 @@ TEST_F(WorkQueueTest, WhatWasPutOffCanBeCancelled) {
   EXPECT_EQ(queue_.depth(), 0u);
   queue_.AddAfter(kA, 1s);
   loop_.RunFor(1s);
-  EXPECT_EQ(queue_.Take(), kA) << "it may be put off again";
+  EXPECT_EQ(queue_.Take(), kA) << "it may be delayed again";
 }
 
 TEST_F(WorkQueueTest, ADestroyedQueueLeavesNoTimers) {

@@ -180,7 +180,7 @@ TEST_F(DataFolder, AFileThatCannotBeReadIsNamed) {
   const std::string folder = folder_.string();
   EXPECT_EQ(read("none.bin"), "read " + folder + "/none.bin: No such file or directory");
   EXPECT_EQ(read("."), "read " + folder + "/.: expected a file");
-  EXPECT_EQ(read("/dev/zero"), "read /dev/zero: expected a file") << "it has no end";
+  EXPECT_EQ(read("/dev/zero"), "read /dev/zero: expected a file") << "it is endless";
   // A size is believed only if the file system can hold it; this file is sparse.
   Write("huge.bin", {});
   std::filesystem::resize_file(folder_ / "huge.bin", std::uintmax_t{65} << 30);

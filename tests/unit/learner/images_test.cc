@@ -83,7 +83,7 @@ TEST(Images, PlacementsDependOnSeedAndSampleAloneAndReachEverything) {
   }
   EXPECT_NEAR(mirrored, kDraws / 2, 200);
   EXPECT_NE(DrawPlacement(augment, 7, 1), DrawPlacement(augment, 8, 1));
-  EXPECT_EQ(DrawPlacement({}, 7, 1), Placement{}) << "nothing is drawn that was not asked for";
+  EXPECT_EQ(DrawPlacement({}, 7, 1), Placement{}) << "without augmentation nothing is drawn";
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ TEST(Progress, GathersWhatTheMetricsSay) {
             "128 samples/s  1:40 left");
   progress.OnMetricsLine(R"({"kind": "test", "step": 100, "epoch": 0, "accuracy": 0.625})");
   EXPECT_EQ(progress.test_accuracy(), 0.625);
-  EXPECT_EQ(progress.loss(), 1.23456) << "an evaluation leaves the figures of training";
+  EXPECT_EQ(progress.loss(), 1.23456) << "an evaluation does not change the training statistics";
   // A loss that is not finite is omitted from the line.
   progress.OnMetricsLine(
       R"({"kind": "train", "step": 300, "epoch": 2, "accuracy": 0.75, "samplesPerSecond": 1.5})");

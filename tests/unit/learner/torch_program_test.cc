@@ -109,9 +109,9 @@ TEST(TorchProgram, SaysWhatIsFinalWhileTheBackwardPassGoesOn) {
   std::vector<float> gradient(program->info().gradient_elements, std::nanf(""));
   RecordingSink sink(gradient);
   ASSERT_TRUE(program->ComputeShard(Task(1, {1, 2, 3, 4}), gradient, {}, &sink));
-  EXPECT_TRUE(sink.first_layer_was_open()) << "buckets leave before the backward pass has ended";
+  EXPECT_TRUE(sink.first_layer_was_open()) << "buckets are sent before the backward pass has ended";
   EXPECT_EQ(sink.elements(), gradient.size());
-  EXPECT_EQ(sink.said(), gradient) << "what was said to be final was not written again";
+  EXPECT_EQ(sink.said(), gradient) << "a range reported as final was not written again";
 }
 
 TEST(TorchProgram, AnEmptyShardAddsNothing) {

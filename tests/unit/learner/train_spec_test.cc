@@ -55,7 +55,7 @@ TEST(LearningRate, CosineEndsAtItsLeast) {
                      .optimizer = {},
                      .schedule = {.kind = Kind::kCosine, .at_epochs = {}, .least = 0.25}};
   EXPECT_DOUBLE_EQ(LearningRateAt(train, 16, 4), 0.5);
-  EXPECT_DOUBLE_EQ(LearningRateAt(train, 17, 4), 0.5) << "and stays there";
+  EXPECT_DOUBLE_EQ(LearningRateAt(train, 17, 4), 0.5) << "it stays at the last value";
   train.schedule.warmup_epochs = 4;
   EXPECT_DOUBLE_EQ(LearningRateAt(train, 16, 4), 0.5);
 }

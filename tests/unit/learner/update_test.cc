@@ -40,7 +40,7 @@ TEST(Update, AGradientThatIsTooLongIsShortened) {
   EXPECT_NEAR(training.parameters[1], 19.2, 1e-5);
   training.parameters = {10, 20};
   ASSERT_TRUE(training.Step({0.5F, 0}));
-  EXPECT_THAT(training.parameters, ElementsAre(9.5, 20)) << "a short one is left as it is";
+  EXPECT_THAT(training.parameters, ElementsAre(9.5, 20)) << "a short gradient is not clipped";
   ASSERT_TRUE(training.Step({0, 0}));
   EXPECT_THAT(training.parameters, ElementsAre(9.5, 20));
 }
@@ -67,7 +67,7 @@ TEST(Update, StopSaysWhatIsNotFiniteAndWhatToDo) {
     Training training;
     const auto taken = training.Step(c.gradient, c.loss);
     ASSERT_FALSE(taken) << c.name;
-    EXPECT_EQ(taken.error().code, ErrorCode::kInvalid) << "trying again would not help";
+    EXPECT_EQ(taken.error().code, ErrorCode::kInvalid) << "a retry would not help";
     EXPECT_THAT(taken.error().message, HasSubstr(c.want));
     EXPECT_THAT(taken.error().message, HasSubstr("lower train.learningRate"));
     EXPECT_THAT(training.parameters, ElementsAre(10, 20)) << c.name;

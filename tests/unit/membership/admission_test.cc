@@ -56,10 +56,10 @@ TEST(CheckAdmission, ComparesWithThoseWhoAreConnected) {
     }
     hello.protocol = kProtocolVersion;
     hello.learner = Id('a');
-    EXPECT_FALSE(CheckAdmission(roster, hello)) << "it is compared with others";
+    EXPECT_FALSE(CheckAdmission(roster, hello)) << "it is compared with the others";
     hello.learner = Id('c');
     roster.Disconnect(Id('a'), TimePoint{});
-    EXPECT_FALSE(CheckAdmission(roster, hello)) << "nobody is there";
+    EXPECT_FALSE(CheckAdmission(roster, hello)) << "there is no other learner";
   }
 }
 

@@ -147,7 +147,7 @@ class CoordinatorCoreTest : public testing::Test {
 TEST_F(CoordinatorCoreTest, TheFirstMembershipBeginsWhenAllOfItArePrepared) {
   Start({});
   EXPECT_THAT(Wanted("ab"), IsEmpty());
-  EXPECT_THAT(Hello('b'), IsEmpty()) << "the other may come in a moment";
+  EXPECT_THAT(Hello('b'), IsEmpty()) << "the other learner may come in a moment";
   EXPECT_THAT(Hello('a'), ElementsAre("persist 1", "a: prepare 1.1 ab", "b: prepare 1.1 ab"));
   EXPECT_THAT(Says('b', Prepared{{1, 1}}), IsEmpty());
   EXPECT_THAT(Says('a', Prepared{{1, 1}}), ElementsAre("a: announce 1.1 ab", "b: announce 1.1 ab"));
@@ -166,14 +166,14 @@ TEST_F(CoordinatorCoreTest, DoesNotWaitLongForThoseWhoAreNotReady) {
 
 TEST_F(CoordinatorCoreTest, AJoinAndALeaveAreOneChange) {
   Running("ab");
-  EXPECT_THAT(Hello('c'), IsEmpty()) << "nobody wants it";
+  EXPECT_THAT(Hello('c'), IsEmpty()) << "the plan does not want it";
   EXPECT_THAT(Wanted("ac", "b"), ElementsAre("persist 2", "a: prepare 1.2 ac", "c: prepare 1.2 ac",
                                              "b: leave at a boundary"));
   Says('c', Prepared{{1, 2}});
   EXPECT_THAT(Says('a', Prepared{{1, 2}}), ElementsAre("a: announce 1.2 ac"));
   EXPECT_THAT(After(5s, "abc"), IsEmpty()) << "ticks may take long";
   EXPECT_THAT(Says('b', Entered{.membership = MembershipOf({1, 2}, "ac")}), IsEmpty())
-      << "it may be needed until the others hold the state";
+      << "its state may be needed until the others hold it";
   EXPECT_THAT(Opens({1, 2}, "ac"), ElementsAre("b: leave at once"));
   const JobProgress progress = core_->progress();
   ASSERT_EQ(progress.resizes.size(), 2U);
@@ -193,7 +193,7 @@ TEST_F(CoordinatorCoreTest, ALeaveDoesNotWaitForAJoinThatIsNotPrepared) {
   EXPECT_THAT(Says('a', Prepared{{1, 3}}), ElementsAre("a: announce 1.3 a"));
   Opens({1, 3}, "a");
   EXPECT_THAT(After(6s, "ac"), ElementsAre("persist 4", "a: prepare 1.4 ac", "c: prepare 1.4 ac"))
-      << "the slow one is asked again later";
+      << "the slow one is proposed again later";
 }
 
 // a and d hold the state of the membership acd, c is still receiving it; e is ready.
@@ -314,7 +314,7 @@ TEST_F(CoordinatorCoreTest, ASuspendedJobIsNotStartedBeforeItsLastCheckpoint) {
   Wanted("c", "ab");
   EXPECT_THAT(Hello('c'), IsEmpty());
   EXPECT_THAT(Says('a', Left{}), ElementsAre("close a"));
-  EXPECT_THAT(After(1s, "bc"), IsEmpty()) << "b waits for the checkpoint";
+  EXPECT_THAT(After(1s, "bc"), IsEmpty()) << "b waits for its checkpoint";
   EXPECT_THAT(Says('b', Left{}), ElementsAre("close b", "persist 3", "c: prepare 1.3 c"));
 }
 
@@ -333,7 +333,7 @@ TEST_F(CoordinatorCoreTest, ALastCheckpointMayBeWrittenBySomebodyWhoIsOutOfConta
 TEST_F(CoordinatorCoreTest, ACrashIsRecoveredFromByThoseWhoAreLeft) {
   Running("abc");
   Dies('b');
-  EXPECT_THAT(After(2s, "ac"), IsEmpty()) << "its connection may be back; nobody misses it";
+  EXPECT_THAT(After(2s, "ac"), IsEmpty()) << "it may reconnect; no peer reports a loss";
   Says('a', Lost{.membership = {1, 1}, .accused = {Id('b')}});
   Says('c', Lost{.membership = {1, 1}, .accused = {}});
   EXPECT_EQ(core_->progress().state, JobState::kRecovering);
@@ -349,7 +349,7 @@ TEST_F(CoordinatorCoreTest, AProcessThatDiedIsNotWaitedFor) {
 
   Running("abc");
   EXPECT_THAT(Dies('b'), IsEmpty());
-  EXPECT_THAT(Says('a', accuses), IsEmpty()) << "c may have lost somebody else";
+  EXPECT_THAT(Says('a', accuses), IsEmpty()) << "c may have lost another member";
   EXPECT_THAT(Says('c', gave_up), want);
 
   Running("abc");
@@ -361,7 +361,7 @@ TEST_F(CoordinatorCoreTest, AProcessThatDiedIsNotWaitedFor) {
   Says('a', accuses);
   Dies('b');
   EXPECT_THAT(After(100ms, "ac"), IsEmpty());
-  EXPECT_THAT(After(100ms, "ac"), want) << "c says nothing, and is there";
+  EXPECT_THAT(After(100ms, "ac"), want) << "c reports nothing, but is connected";
 }
 
 // No remaining member is known to hold the state: it may return with the lost one.
@@ -390,7 +390,7 @@ TEST_F(CoordinatorCoreTest, OneThatHangsIsRemovedAfterItsHeartbeatsStop) {
   Running("ab");
   After(1s, "ab");
   Says('a', Lost{.membership = {1, 1}, .accused = {Id('b')}});
-  EXPECT_THAT(After(9s, "a"), IsEmpty()) << "it has a connection";
+  EXPECT_THAT(After(9s, "a"), IsEmpty()) << "it is connected";
   EXPECT_THAT(After(3s, "a"), ElementsAre("close b", "persist 2", "a: recover 1.2 a"));
 }
 
@@ -474,7 +474,7 @@ TEST_F(CoordinatorCoreTest, WhoIsEvictedAgainStaysAwayForLonger) {
   EXPECT_THAT(After(10min, "ab"), IsEmpty());
   EXPECT_THAT(breaks_twice(4), ElementsAre("persist 6", "a: recover 1.6 a"));
   Opens({1, 6}, "a");
-  EXPECT_THAT(After(9s, "ab"), IsEmpty()) << "twice as long";
+  EXPECT_THAT(After(9s, "ab"), IsEmpty()) << "the back-off has doubled";
   EXPECT_THAT(After(1s, "ab"), Contains("a: prepare 1.7 ab"));
 }
 
@@ -542,11 +542,11 @@ TEST_F(CoordinatorCoreTest, AnAnnouncedSwitchMayHaveTakenPlaceWhenSomebodyDies) 
   Says('c', Prepared{{1, 2}});
   Dies('c');
   Says('a', Lost{.membership = {1, 1}, .accused = {Id('b')}});
-  EXPECT_THAT(After(1s, "ab"), IsEmpty()) << "the joiner may be back";
+  EXPECT_THAT(After(1s, "ab"), IsEmpty()) << "the joiner may come back";
   EXPECT_THAT(After(3s, "ab"), ElementsAre("persist 3", "a: recover 1.3 ab", "b: recover 1.3 ab"))
-      << "the leaver may hold what the other needs";
+      << "the leaver may hold the state that the other needs";
   Says('a', Lost{.membership = {1, 3}, .accused = {Id('b')}});
-  EXPECT_THAT(After(2900ms, "ab"), IsEmpty()) << "the joiner may hold it, too";
+  EXPECT_THAT(After(2900ms, "ab"), IsEmpty()) << "the joiner may hold the state, too";
   EXPECT_THAT(After(200ms, "ab"), Contains("a: recover 1.4 a"));
 }
 
@@ -655,7 +655,7 @@ TEST_F(CoordinatorCoreTest, ARestartedOneLearnsTheMembershipFromItsMembers) {
   const Membership five = MembershipOf({1, 5}, "ab");
   EXPECT_THAT(Hello('a', five), IsEmpty());
   EXPECT_THAT(After(5s, "ac"), IsEmpty())
-      << "nobody is removed, nobody joins before all have spoken";
+      << "no removals and no joins before all members have reported";
   EXPECT_THAT(Hello('b', five), IsEmpty());
   Says('a', Opened{.membership = {1, 5}});
   EXPECT_THAT(
@@ -705,7 +705,8 @@ TEST_F(CoordinatorCoreTest, ARestartedOneLetsGoWhomNobodyNeeds) {
   Wanted("bc", "a");
   Hello('b', MembershipOf({1, 3}, "bc"));
   EXPECT_THAT(Hello('a', two, one), IsEmpty());
-  EXPECT_THAT(Hello('c', MembershipOf({1, 3}, "bc")), goes) << "nobody waits for what it left";
+  EXPECT_THAT(Hello('c', MembershipOf({1, 3}, "bc")), goes)
+      << "no member waits for the state of its old membership";
 }
 
 // b continues without the tick that only a has.
@@ -761,7 +762,7 @@ TEST_F(CoordinatorCoreTest, AnOldOneGivesWayToTheNextTerm) {
               ElementsAre("close a", "close b"));
   EXPECT_THAT(Hello('a', MembershipOf({2, 1}, "ab")), ElementsAre("close a"));
   EXPECT_THAT(After(60s), IsEmpty());
-  EXPECT_THAT(Hello('b'), ElementsAre("close b")) << "a new process, that knows of no term";
+  EXPECT_THAT(Hello('b'), ElementsAre("close b")) << "a new process, which knows no term yet";
   EXPECT_THAT(After(60s), IsEmpty());
 }
 
@@ -780,7 +781,7 @@ TEST_F(CoordinatorCoreTest, ALearnerJoinsWithAllItsRanks) {
   Start({});
   Wanted("ab");
   for (const char rank : {'a', 'b', 'B'}) EXPECT_THAT(Hello(rank), IsEmpty());
-  EXPECT_THAT(After(400ms), IsEmpty()) << "a is not complete";
+  EXPECT_THAT(After(400ms), IsEmpty()) << "a's second rank is missing";
   EXPECT_THAT(Hello('A'), ElementsAre("persist 1", "a: prepare 1.1 aAbB", "A: prepare 1.1 aAbB",
                                       "b: prepare 1.1 aAbB", "B: prepare 1.1 aAbB"));
 }
@@ -830,7 +831,7 @@ TEST_F(CoordinatorCoreTest, PlansAreOrdered) {
   Start({});
   const Plan later{.version = {2, 3}, .learners = {{"a", "u", WantedState::kWanted}}};
   ASSERT_TRUE(core_->SetPlan(later, now_));
-  EXPECT_TRUE(core_->SetPlan(later, now_)) << "an answer was lost";
+  EXPECT_TRUE(core_->SetPlan(later, now_)) << "the answer may have been lost";
   for (const PlanVersion lower : {PlanVersion{2, 2}, PlanVersion{1, 99}}) {
     const auto refused = core_->SetPlan({.version = lower}, now_);
     ASSERT_FALSE(refused);
@@ -844,7 +845,7 @@ TEST_F(CoordinatorCoreTest, ALearnerThatNoPlanKnowsIsNotSentAwayAtOnce) {
   Start({});
   Wanted("a");
   EXPECT_THAT(Hello('b'), IsEmpty());
-  EXPECT_THAT(After(29s, "b"), IsEmpty()) << "the plan that lists it may be on its way";
+  EXPECT_THAT(After(29s, "b"), IsEmpty()) << "a plan that lists it may be in transit";
   EXPECT_THAT(After(2s, "b"), ElementsAre("b: leave at once"));
 }
 
@@ -922,21 +923,21 @@ TEST_F(CoordinatorCoreTest, AProblemIsTakenBackWhenTheJobHasGotOverIt) {
   After(1s);
   Opens({1, 2}, "a");
   trains(58s, 1);
-  EXPECT_EQ(problem(), "LearnerFailed") << "the next one may fail of it, too";
+  EXPECT_EQ(problem(), "LearnerFailed") << "the next learner may fail for the same reason";
   trains(2s, 1);
   EXPECT_EQ(problem(), "");
 
   for (int i = 0; i < 5; ++i) {
     is_refused();
     trains(30s, 1);
-    EXPECT_EQ(problem(), "Protocol") << "it comes back again and again";
+    EXPECT_EQ(problem(), "Protocol") << "it recurs";
   }
   trains(31s, 1);
   EXPECT_EQ(problem(), "");
 
   is_refused();
   trains(300s, 0);
-  EXPECT_EQ(problem(), "Protocol") << "nothing goes on";
+  EXPECT_EQ(problem(), "Protocol") << "no tick is committed";
   trains(1s, 1);
   EXPECT_EQ(problem(), "");
 }
@@ -990,7 +991,7 @@ TEST_F(CoordinatorCoreTest, NamesTheRankThatTheOthersWaitFor) {
   EXPECT_EQ(progress.slowest, (Straggler{.id = Id('B'), .slowdown = 50}));
   ASSERT_EQ(progress.learners.size(), 2U) << "one entry a learner";
   EXPECT_EQ(progress.learners[0].times->shard_seconds, 0.01);
-  EXPECT_EQ(progress.learners[1].times->shard_seconds, 0.5) << "of its slowest rank";
+  EXPECT_EQ(progress.learners[1].times->shard_seconds, 0.5) << "the slowest rank's times";
   EXPECT_THAT(
       Encode(progress),
       testing::HasSubstr(R"("straggler":{"localRank":1,"name":"b","podUid":"u","slowdown":50.0})"));

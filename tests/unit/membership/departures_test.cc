@@ -39,7 +39,8 @@ TEST(FindDepartures, MembersLeaveAtABoundaryOthersAtOnce) {
   history.DropSuperseded();
   EXPECT_EQ(Departures(roster, history, proposer), "b at once, c at once, f at once");
   roster.SetAppliedTicks(Id('b'), 6);
-  EXPECT_EQ(Departures(roster, history, proposer), "c at once, f at once") << "it is ahead";
+  EXPECT_EQ(Departures(roster, history, proposer), "c at once, f at once")
+      << "b is ahead of the others";
 }
 
 TEST(FindDepartures, WhoIsProposedIsInUse) {
@@ -71,7 +72,7 @@ TEST(FindDepartures, RanksLeaveTogether) {
   roster.Forget([](const LearnerId&) { return false; }, TimePoint{} + 11min);
   Connect(roster, "A", TimePoint{}, 2);
   EXPECT_EQ(Departures(roster, {}, Proposer{CoordinatorOptions{}}), "a at once, A at once")
-      << "though its other rank says nothing of it";
+      << "although its other rank has not asked to leave";
 }
 
 }  // namespace

@@ -70,7 +70,7 @@ class FaultEvidenceTest : public testing::Test {
 TEST_F(FaultEvidenceTest, DetectsWhoIsGoneAndWhoHangs) {
   EXPECT_FALSE(Detect(11));
   roster_.Disconnect(Id('c'), At(12));
-  EXPECT_FALSE(Detect(19)) << "it may be back";
+  EXPECT_FALSE(Detect(19)) << "it may reconnect";
   EXPECT_TRUE(Detect(20));
   EXPECT_EQ(faults_->broken_since(), At(20));
   faults_->Reset();
@@ -127,17 +127,17 @@ TEST_F(FaultEvidenceTest, DoesNotWaitWhenAllHaveReported) {
 
 TEST_F(FaultEvidenceTest, TheAccusedHaveToSpeak) {
   Report("abd", "c", 20);
-  EXPECT_EQ(Resolve(25), "wait") << "it is connected, and may hang";
+  EXPECT_EQ(Resolve(25), "wait") << "it is connected, but may hang";
   roster_.RecordHeard(Id('c'), At(25));
   EXPECT_EQ(Resolve(25), "abcd");
 }
 
 TEST_F(FaultEvidenceTest, ALinkThatKeepsBreakingCostsOneEnd) {
   EXPECT_EQ(Breaks("bc", 20), "abcd");
-  EXPECT_EQ(Breaks("cb", 40), "abd, not c") << "twice within a minute, whoever tells";
-  EXPECT_EQ(Breaks("ad", 60), "abd, not c") << "also in the next try";
+  EXPECT_EQ(Breaks("cb", 40), "abd, not c") << "twice within a minute, whichever end reports";
+  EXPECT_EQ(Breaks("ad", 60), "abd, not c") << "the eviction holds in the next try";
   Enter("abcd", 70);
-  EXPECT_EQ(Breaks("ab", 80), "abcd") << "it works again";
+  EXPECT_EQ(Breaks("ab", 80), "abcd") << "the members have trained in between";
 }
 
 TEST_F(FaultEvidenceTest, ABrokenLinkIsForgotten) {
@@ -171,7 +171,7 @@ TEST_F(FaultEvidenceTest, ALearnerIsLostWithAnyOfItsRanks) {
   roster_.Disconnect(Id('A'), At(20));
   faults_->Reset();
   Report("ab", "AB", 20);
-  EXPECT_EQ(Resolve(20), "ab") << "nobody whole would hold the state";
+  EXPECT_EQ(Resolve(20), "ab") << "no complete learner would hold the state";
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ TEST_F(JobReportTest, StatesOfAJob) {
   Open("ab");
   EXPECT_EQ(State(), JobState::kRunning);
   Enter("");
-  EXPECT_EQ(State(), JobState::kDrained) << "it drains";
+  EXPECT_EQ(State(), JobState::kDrained) << "the job drains";
   history_.Clear();
   EXPECT_EQ(State(), JobState::kWaiting);
   report_.SetDrained(true);
@@ -78,7 +78,7 @@ TEST_F(JobReportTest, CommittedIsWhatAllHaveApplied) {
   EXPECT_EQ(Compose().step, 3);
   roster_.ClearStep(Id('b'));
   Commits('a', 6, 5);
-  EXPECT_EQ(Compose().step, 3) << "b has not told its step";
+  EXPECT_EQ(Compose().step, 3) << "b has not reported its step";
 }
 
 TEST_F(JobReportTest, AProblemEndsWithProgressAMinuteLater) {
@@ -89,7 +89,7 @@ TEST_F(JobReportTest, AProblemEndsWithProgressAMinuteLater) {
   Commits('a', 2, 2, 69s);
   EXPECT_EQ(Compose().problem.reason, "LearnerFailed");
   Commits('a', 2, 2, 71s);
-  EXPECT_EQ(Compose().problem.reason, "LearnerFailed") << "nothing goes on";
+  EXPECT_EQ(Compose().problem.reason, "LearnerFailed") << "no tick is committed";
   Commits('a', 3, 3, 71s);
   EXPECT_EQ(Compose().problem, Problem{});
 }
@@ -102,7 +102,7 @@ TEST_F(JobReportTest, UnusedGpusAreAProblemOfMembers) {
   Enter("ab");
   EXPECT_EQ(Compose().problem, (Problem{"GpusUnusable", "no CUDA"}));
   report_.SetProblem({"LearnerFailed", "c: no data"}, TimePoint{});
-  EXPECT_EQ(Compose().problem.reason, "LearnerFailed") << "it is worse";
+  EXPECT_EQ(Compose().problem.reason, "LearnerFailed") << "it is the worse problem";
 }
 
 TEST_F(JobReportTest, ListsWhoIsThereOrAMember) {

@@ -40,7 +40,8 @@ TEST_F(MembershipHistoryTest, CandidatesAreOfTheNewestMembershipsFirst) {
   Enter(2, "bc");
   Enter(3, "cd");
   EXPECT_EQ(Candidates(), "cdba");
-  EXPECT_EQ(Candidates(MembershipOf({1, 4}, "de")), "cdeba") << "the switch may have taken place";
+  EXPECT_EQ(Candidates(MembershipOf({1, 4}, "de")), "cdeba")
+      << "the switch may already have happened";
   roster_.SetLeft(Id('b'), LeftReason::kFailed);
   EXPECT_EQ(Candidates(), "cda");
   Enter(4, "cd", "cd");
@@ -119,9 +120,9 @@ TEST_F(MembershipHistoryTest, IsDrainedWhenNobodyIsAtWork) {
   EXPECT_FALSE(history_.training());
   roster_.SetLeft(Id('a'), LeftReason::kDrained);
   roster_.SetPlan(PlanOf(2, "", "c", "b"));
-  EXPECT_FALSE(drained(1h)) << "c writes";
+  EXPECT_FALSE(drained(1h)) << "c still writes";
   roster_.Disconnect(Id('c'), TimePoint{} + 1s);
-  EXPECT_FALSE(drained(10s)) << "it may be back";
+  EXPECT_FALSE(drained(10s)) << "it may reconnect";
   EXPECT_TRUE(drained(11s));
 }
 
@@ -162,9 +163,10 @@ TEST_F(MembershipHistoryTest, SupersededMembershipsAreBounded) {
   }
   EXPECT_FALSE(history_.Contains({.name = "100"}));
   EXPECT_TRUE(history_.Contains(Id('a'))) << "it may hold the state";
-  EXPECT_TRUE(history_.Contains({.name = "2"})) << "so may who is not known to be gone";
+  EXPECT_TRUE(history_.Contains({.name = "2"}))
+      << "so may a learner that is not known to have left";
   EXPECT_EQ(Candidates().substr(0, 2), "bc");
-  EXPECT_TRUE(history_.AddOpened(Id('c'), 1)) << "the one before is known";
+  EXPECT_TRUE(history_.AddOpened(Id('c'), 1)) << "the membership before is known";
 }
 
 }  // namespace

@@ -93,7 +93,7 @@ TEST_F(ProposerTest, WaitsForOthersToBecomeReady) {
   EXPECT_EQ(Next(kNow + 499ms), "nothing");
   EXPECT_EQ(Next(kNow + 500ms), "ab");
   roster_.SetPlan(PlanOf(3, "ab"));
-  EXPECT_EQ(Next(kNow), "ab") << "nobody is missing";
+  EXPECT_EQ(Next(kNow), "ab") << "all wanted learners are connected";
 }
 
 TEST_F(ProposerTest, WhoBacksOffDoesNotJoin) {
@@ -106,11 +106,11 @@ TEST_F(ProposerTest, ALeaveDoesNotWaitForATransfer) {
   Enter("abc", "ab");
   history_.OnProgress(Id('c'), {.following = true}, kNow);
   roster_.SetPlan(PlanOf(2, "abcd"));
-  EXPECT_EQ(Next(), "nothing") << "a join does";
+  EXPECT_EQ(Next(), "nothing") << "a join waits";
   roster_.SetPlan(PlanOf(3, "bcd", "a"));
   EXPECT_EQ(Next(), "bcd, leaving");
   roster_.SetPlan(PlanOf(4, "cd", "ab"));
-  EXPECT_EQ(Next(), "nothing") << "so do the last that hold the state";
+  EXPECT_EQ(Next(), "nothing") << "the last holders of the state wait, too";
 }
 
 TEST_F(ProposerTest, WaitsForTheLastCheckpoint) {
@@ -127,7 +127,8 @@ TEST_F(ProposerTest, IsLimited) {
   Proposer limited{{.max_learners = 2}};
   EXPECT_EQ(Names(limited.Next(roster_, history_, kNow)->members), "ab");
   roster_ = RosterOf("aAbBcC", kNow - 50s, 2);
-  EXPECT_EQ(Names(limited.Next(roster_, history_, kNow)->members), "aAbB") << "learners, not ranks";
+  EXPECT_EQ(Names(limited.Next(roster_, history_, kNow)->members), "aAbB")
+      << "the limit counts learners, not ranks";
 }
 
 TEST_F(ProposerTest, ALearnerLeavesWithAllItsRanks) {
@@ -149,7 +150,7 @@ TEST_F(ProposerTest, AProposalSaysWhatItReplacesAndWhoLeavesWithIt) {
   EXPECT_EQ(proposal.membership, MembershipOf({1, 2}, "ac"));
   EXPECT_EQ(proposal.replaces, (MembershipId{1, 1}));
   EXPECT_THAT(proposal.leavers, ElementsAre(Id('a')));
-  EXPECT_EQ(proposal.deadline, kNow + 3s) << "somebody waits to leave";
+  EXPECT_EQ(proposal.deadline, kNow + 3s) << "a learner waits to leave";
   EXPECT_TRUE(proposer_.Proposes(Id('c')));
   EXPECT_FALSE(proposer_.Proposes(Id('b')));
 }
@@ -181,7 +182,8 @@ TEST_F(ProposerTest, JoinersThatAreLateAreNamed) {
   Propose();
   Prepare("ac");
   EXPECT_EQ(Check(9999ms).verdict, Verdict::kWait);
-  EXPECT_EQ(Check(10s), (Proposer::Check{Verdict::kWithdraw, {Id('d')}})) << "b is a member";
+  EXPECT_EQ(Check(10s), (Proposer::Check{Verdict::kWithdraw, {Id('d')}}))
+      << "b is a member, so it is not named";
 }
 
 TEST_F(ProposerTest, PausesWhenOnlyMembersAreLate) {
@@ -206,7 +208,7 @@ TEST_F(ProposerTest, IsAnnouncedByOneThatHoldsTheState) {
   EXPECT_EQ(proposer_.Announce(roster_, history_), Id('c'));
   roster_.Disconnect(Id('c'), kNow);
   EXPECT_EQ(proposer_.Announce(roster_, history_), std::nullopt);
-  EXPECT_TRUE(proposer_.announced()) << "it may have reached the one before";
+  EXPECT_TRUE(proposer_.announced()) << "it may have reached the earlier announcer";
 }
 
 }  // namespace

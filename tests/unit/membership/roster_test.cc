@@ -19,7 +19,7 @@ TEST(Roster, AHelloReplacesTheConnectionsOfItsPod) {
   Roster roster = RosterOf("ab", TimePoint{});
   EXPECT_THAT(roster.Connect(7, {.learner = Id('a')}, TimePoint{} + 1s),
               ElementsAre(ConnectionId{'a'}))
-      << "it dialed again";
+      << "it reconnected";
   LearnerId restarted = Id('a');
   restarted.nonce = 9;
   EXPECT_THAT(roster.Connect(8, {.learner = restarted}, TimePoint{} + 2s),
@@ -41,7 +41,7 @@ TEST(Roster, WhatWasToldOnAnEarlierConnectionIsForgotten) {
   roster.Connect(7, {.learner = Id('a'), .membership = MembershipOf({1, 4}, "a")}, TimePoint{});
   EXPECT_FALSE(roster.At(Id('a')).leave_sent);
   EXPECT_FALSE(roster.At(Id('a')).leave_now_sent);
-  EXPECT_EQ(roster.At(Id('a')).entered, (MembershipId{1, 5})) << "the newest that is known";
+  EXPECT_EQ(roster.At(Id('a')).entered, (MembershipId{1, 5})) << "the newest known membership";
 }
 
 TEST(Roster, APlanSaysWhoIsWantedAndWhoHasEnded) {
@@ -53,10 +53,10 @@ TEST(Roster, APlanSaysWhoIsWantedAndWhoHasEnded) {
   EXPECT_TRUE(roster.At(Id('c')).gone());
   EXPECT_FALSE(roster.Wanted(roster.At(Id('d'))));
   EXPECT_FALSE(roster.At(Id('d')).listed);
-  EXPECT_TRUE(roster.AllOfPlanConnected()) << "who ended need not be";
+  EXPECT_TRUE(roster.AllOfPlanConnected()) << "an ended learner need not be";
   roster.SetPlan(PlanOf(3, "abe"));
   EXPECT_FALSE(roster.AllOfPlanConnected());
-  EXPECT_TRUE(roster.At(Id('c')).gone()) << "for good";
+  EXPECT_TRUE(roster.At(Id('c')).gone()) << "it has left permanently";
 }
 
 TEST(Roster, RanksAreOneLearner) {
@@ -96,7 +96,7 @@ TEST(Roster, BackoffsGrow) {
   roster.ClearBackoffs();
   EXPECT_LT(roster.At(Id('b')).backoff_until, now);
   roster.Quarantine(Id('b'), now);
-  EXPECT_EQ(pause_of('b', now), 5) << "as if it had been there for an hour";
+  EXPECT_EQ(pause_of('b', now), 5) << "its evictions no longer count";
 }
 
 TEST(Roster, ForgetsWhoIsNotComingBack) {
@@ -110,8 +110,8 @@ TEST(Roster, ForgetsWhoIsNotComingBack) {
     for (const auto& [id, learner] : roster.learners()) names += NameOf(id);
     return names;
   };
-  EXPECT_EQ(names_after(10min), "acde") << "who left is not waited for";
-  EXPECT_EQ(names_after(11min), "ade") << "unless it is in use";
+  EXPECT_EQ(names_after(10min), "acde") << "a learner that left is forgotten first";
+  EXPECT_EQ(names_after(11min), "ade") << "unless it is still in use";
 }
 
 }  // namespace

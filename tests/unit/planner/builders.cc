@@ -157,7 +157,8 @@ void ExpectPlan(const PlanCase& plan_case, const Policy& policy) {
   const ClusterSnapshot snapshot = SnapshotOf(plan_case);
   const Plan plan = MakePlan(snapshot, policy);
   ASSERT_EQ(plan.decisions.size(), plan_case.jobs.size());
-  ASSERT_EQ(plan_case.want.size(), plan_case.jobs.size()) << "say what is wanted for every job";
+  ASSERT_EQ(plan_case.want.size(), plan_case.jobs.size())
+      << "the case must state the result for every job";
   for (const PlanCase::Want& want : plan_case.want) {
     const Decision& decision = DecisionOn(plan, want.job);
     SCOPED_TRACE(testing::PrintToString(decision));
@@ -249,7 +250,7 @@ void World::Settle() {
     StartLearners();
     if (snapshot == before) return;
   }
-  ADD_FAILURE() << "the plan does not come to rest";
+  ADD_FAILURE() << "the plans do not stop changing";
 }
 
 std::map<std::string, LearnerCount> World::Sizes() const {

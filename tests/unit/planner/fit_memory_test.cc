@@ -28,9 +28,9 @@ TEST(FitMemory, ComparesWhatIsNewAndNothingElse) {
   EXPECT_EQ(memory.comparisons(), 3u);
   memory.BeginPlan();
   memory.Compare(in_zone, views());
-  EXPECT_EQ(memory.comparisons(), 3u) << "nothing is new";
+  EXPECT_EQ(memory.comparisons(), 3u) << "nothing was compared again";
   EXPECT_EQ(memory.Compare(anywhere, views()), (std::vector{kNone, kNone, kNone}));
-  EXPECT_EQ(memory.comparisons(), 6u) << "of another template";
+  EXPECT_EQ(memory.comparisons(), 6u) << "the other template was compared";
 
   // One node is labelled, another one is removed.
   nodes[1].labels["zone"] = "a";

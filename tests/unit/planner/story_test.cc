@@ -144,7 +144,7 @@ TEST(PlannerStory, AGrantThatDoesNotStartIsWithdrawnForAGrowingTime) {
 
   world.snapshot.now = kStart + Seconds{180};
   plan = world.MakePlan();
-  EXPECT_EQ(DecisionOn(plan, "broken").to, 2) << "tried again, beside the other";
+  EXPECT_EQ(DecisionOn(plan, "broken").to, 2) << "tried again in addition to the other";
   world.CarryOut(plan);
   world.EndLeavers();
   world.CarryOut(world.MakePlan());
@@ -156,8 +156,7 @@ TEST(PlannerStory, AGrantThatDoesNotStartIsWithdrawnForAGrowingTime) {
 
   world.snapshot.now = kStart + Seconds{420};
   world.Settle();  // this time they start
-  EXPECT_EQ(DecisionOn(world.MakePlan(), "broken").cap, std::nullopt)
-      << "its strikes are forgotten";
+  EXPECT_EQ(DecisionOn(world.MakePlan(), "broken").cap, std::nullopt) << "its strikes were cleared";
 }
 
 // A quota, for example, allows the job two pods: the GPUs of the others go to another job.

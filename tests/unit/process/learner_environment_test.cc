@@ -72,7 +72,7 @@ TEST_F(LearnerEnvironmentTest, TakesWhatTheOperatorSets) {
   ASSERT_TRUE(environment->coordinator);
   EXPECT_EQ(environment->coordinator->host, "10.96.0.7");
   EXPECT_EQ(environment->coordinator->port, "8443");
-  EXPECT_EQ(environment->coordinator->token, "0a1b") << "without the line's end";
+  EXPECT_EQ(environment->coordinator->token, "0a1b") << "without the newline";
   EXPECT_EQ(environment->coordinator->peer_key, "2c3d");
   EXPECT_EQ(environment->coordinator->ca_file, folder_ / "ca.crt");
   EXPECT_EQ(environment->coordinator->min_term, 3U);
@@ -118,8 +118,8 @@ TEST_F(LearnerEnvironmentTest, AloneNeedsNothing) {
     ASSERT_TRUE(environment) << environment.error();
     EXPECT_FALSE(environment->coordinator);
     EXPECT_EQ(environment->job_uid, "local");
-    EXPECT_EQ(environment->step_timeout, Duration::zero()) << "who looks on can judge";
-    EXPECT_EQ(environment->termination_log, "") << "nobody would read it";
+    EXPECT_EQ(environment->step_timeout, Duration::zero()) << "a person at the terminal can judge";
+    EXPECT_EQ(environment->termination_log, "") << "no kubelet would read it";
     EXPECT_FALSE(environment->global_batch_size);
     EXPECT_FALSE(environment->seed);
     EXPECT_EQ(environment->reproducibility, Reproducibility::kBitwise);

@@ -94,7 +94,7 @@ TEST_F(LearnerProcessTest, IsAskedToLeaveByAnotherThread) {
   const auto exit = process.Run();
   ASSERT_TRUE(exit);
   EXPECT_EQ(exit->reason, LeftReason::kDrained);
-  EXPECT_FALSE(process.interrupted()) << "that is Ctrl-C's";
+  EXPECT_FALSE(process.interrupted()) << "only Ctrl-C sets it";
 }
 
 TEST_F(LearnerProcessTest, CtrlCInterruptsWhoTrainsAlone) {

@@ -79,7 +79,7 @@ TEST_F(OutputKeeperTest, TheOldestFilesGo) {
         path, std::filesystem::file_time_type::clock::now() - std::chrono::hours(9 - i));
   }
   EXPECT_FALSE(std::filesystem::exists(folder_ / "learner-4.log"));
-  EXPECT_TRUE(std::filesystem::exists(folder_ / "somebody's")) << "what is no learner's stays";
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "somebody's")) << "files of others stay";
   for (int i = 5; i < 9; ++i) {
     EXPECT_TRUE(std::filesystem::exists(folder_ / Format("learner-{}.log", i))) << i;
   }

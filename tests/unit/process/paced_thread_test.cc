@@ -106,7 +106,7 @@ TEST_F(PacedThreadTest, AProgramThatFetchesItsWorkIsKeptWithItsAnswer) {
   const auto begin = std::chrono::steady_clock::now();
   pulled.Answer(ShardSums{});
   EXPECT_GE(std::chrono::steady_clock::now() - begin, 25ms);
-  EXPECT_EQ(over, Status()) << "at once, not when more is fetched";
+  EXPECT_EQ(over, Status()) << "at once, not at the next fetch";
 }
 
 TEST_F(PacedThreadTest, WhatIsNoTrainingOrFailsIsNotKept) {
@@ -127,7 +127,7 @@ TEST_F(PacedThreadTest, TheShardUnderWayIsLetGo) {
 }
 
 TEST_F(PacedThreadTest, ReadsWholeMilliseconds) {
-  EXPECT_EQ(ReadPace(file_), 0ms) << "there is none";
+  EXPECT_EQ(ReadPace(file_), 0ms) << "there is no file";
   struct Case {
     const char* text;
     Result<Duration> want;

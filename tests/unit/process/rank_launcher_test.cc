@@ -24,7 +24,7 @@ TEST(EnvironmentOfRank, TellsWhichRankItIs) {
   EXPECT_EQ(first.at("PLIANT_LOCAL_RANK"), "0");
   EXPECT_EQ(second.at("PLIANT_LOCAL_RANK"), "1");
   for (const auto& variables : {first, second}) {
-    EXPECT_EQ(variables.at("PLIANT_NONCE"), "77") << "they are one learner";
+    EXPECT_EQ(variables.at("PLIANT_NONCE"), "77") << "all ranks are one learner";
     EXPECT_EQ(variables.at("HOME"), "/root");
     EXPECT_EQ(variables.at("PLIANT_LEARNER"), "a");
     EXPECT_EQ(variables.at("PLIANT_SHARED_MEMORY_DIR"), "/tmp/r");
@@ -33,7 +33,7 @@ TEST(EnvironmentOfRank, TellsWhichRankItIs) {
   EXPECT_EQ(Of({"PLIANT_SHARED_MEMORY_DIR=/host"}, 0, 2).at("PLIANT_SHARED_MEMORY_DIR"), "/host");
   EXPECT_NE(Of({"PLIANT_TERMINATION_LOG=/dev/termination-log"}, 0, 2).at("PLIANT_TERMINATION_LOG"),
             "/dev/termination-log")
-      << "that is the learner's";
+      << "that file belongs to the whole learner";
 }
 
 TEST(EnvironmentOfRank, SharesOutTheGpus) {

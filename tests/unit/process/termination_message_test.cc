@@ -34,7 +34,7 @@ TEST(TerminationMessage, ALongMessageIsCutAtACharacter) {
       const std::string encoded = Encode({.message = message, .parameters_sha256 = "ab12"});
       SCOPED_TRACE(encoded.substr(0, 60));
       EXPECT_LE(encoded.size(), kMaxTerminationBytes);
-      EXPECT_GT(encoded.size(), kMaxTerminationBytes - 20) << "as much of it as fits";
+      EXPECT_GT(encoded.size(), kMaxTerminationBytes - 20) << "as much as fits";
       const auto json = nlohmann::json::parse(encoded, nullptr, false);
       ASSERT_FALSE(json.is_discarded());
       EXPECT_EQ(json["parametersSha256"], "ab12");

@@ -26,14 +26,14 @@ struct ResolveCase {
 };
 
 const ResolveCase kResolveCases[] = {
-    {.name = "alone, nobody says anything",
+    {.name = "alone, nothing is set",
      .alone = true,
      .want = {.global_batch_size = 256, .logical_shards = 1, .max_shards_of_learner = 1}},
-    {.name = "alone, the program says all",
+    {.name = "alone, the program sets everything",
      .alone = true,
      .program = {64, 4, 3},
      .want = {.global_batch_size = 64, .logical_shards = 4, .max_shards_of_learner = 4, .seed = 3}},
-    {.name = "alone, the environment says all",
+    {.name = "alone, the environment sets everything",
      .alone = true,
      .job = {64, 4, 3},
      .want = {.global_batch_size = 64, .logical_shards = 4, .max_shards_of_learner = 4, .seed = 3}},
@@ -46,12 +46,12 @@ const ResolveCase kResolveCases[] = {
      .max_learners = 2,
      .program = {.batch = 64},
      .want = {.global_batch_size = 64, .logical_shards = 8, .max_shards_of_learner = 8}},
-    {.name = "alone, two expected, the program says its shards",
+    {.name = "alone, two expected, the program sets its shards",
      .alone = true,
      .max_learners = 2,
      .program = {.shards = 2},
      .want = {.global_batch_size = 256, .logical_shards = 2, .max_shards_of_learner = 2}},
-    {.name = "in a job, nobody says anything: eight learners are expected",
+    {.name = "in a job, nothing is set: eight learners are expected",
      .want = {.global_batch_size = 256, .logical_shards = 32, .max_shards_of_learner = 32}},
     {.name = "in a job of two",
      .max_learners = 2,
@@ -63,7 +63,7 @@ const ResolveCase kResolveCases[] = {
      .job = {64, 16, 0},
      .program = {64, 16, 0},
      .want = {.global_batch_size = 64, .logical_shards = 16, .max_shards_of_learner = 16}},
-    {.name = "each says something else",
+    {.name = "each sets something else",
      .job = {.batch = 64},
      .program = {.shards = 16, .seed = 9},
      .want =
@@ -167,7 +167,7 @@ TEST(ResolveTraining, ALearnersMostShardsAreThoseOfTheSmallestJob) {
     EXPECT_EQ(ResolveTraining(environment, {})->max_shards_of_learner, c.want)
         << c.min_learners << " learners of " << c.ranks << " ranks";
   }
-  EXPECT_EQ(LearnerEnvironment().min_learners, 1) << "where nobody says: all shards";
+  EXPECT_EQ(LearnerEnvironment().min_learners, 1) << "without a setting: all shards";
 }
 
 TEST(ResolveTraining, EveryRankOfAJobIsExpectedToHaveShards) {

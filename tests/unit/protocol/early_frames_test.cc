@@ -37,12 +37,13 @@ TEST(EarlyFrames, HoldsSoMuchOfEachPeer) {
   const auto other = Peer("other");
   EXPECT_TRUE(held.Hold(one, FrameOf(1, 100), true));
   EXPECT_TRUE(held.Hold(one, FrameOf(2, 100), true));
-  EXPECT_TRUE(held.Hold(other, FrameOf(3, 200), true)) << "each peer for itself";
-  EXPECT_TRUE(held.Hold(one, FrameOf(4, 300), false)) << "of ticks, beside those of openings";
+  EXPECT_TRUE(held.Hold(other, FrameOf(3, 200), true)) << "each peer has its own limit";
+  EXPECT_TRUE(held.Hold(one, FrameOf(4, 300), false)) << "ticks have a limit of their own";
   EXPECT_EQ(TicksOf(held.frames()), (std::vector<Tick>{1, 2, 3, 4}));
   EXPECT_FALSE(held.Hold(one, FrameOf(5, 0), true)) << "frames without payloads count, too";
-  EXPECT_EQ(TicksOf(held.frames()), (std::vector<Tick>{3})) << "of that one nothing is left";
-  EXPECT_TRUE(held.Hold(one, FrameOf(6, 200), true)) << "it begins anew";
+  EXPECT_EQ(TicksOf(held.frames()), (std::vector<Tick>{3}))
+      << "all frames of that peer are dropped";
+  EXPECT_TRUE(held.Hold(one, FrameOf(6, 200), true)) << "its count starts at 0 again";
 }
 
 TEST(EarlyFrames, WhatWasTakenCountsNoMore) {
@@ -66,7 +67,7 @@ TEST(EarlyFrames, TheLimitsLeaveRoomForWhoRunsAhead) {
                        .state_batch_bytes = kBatch};
   const EarlyFrames::Limits limits = LimitsFor(job);
   EXPECT_GT(limits.openings, 2 * 2 * kBatch) << "two batches, each with a piece more than it asks";
-  EXPECT_LT(limits.openings, std::size_t{256} << 20) << "whatever the gradient is";
+  EXPECT_LT(limits.openings, std::size_t{256} << 20) << "whatever the size of the gradient";
   const std::size_t to_one_behind = (job.ticks_ahead + 2) * (job.gradient_bytes + job.buffer_bytes);
   EXPECT_GT(limits.ticks, to_one_behind);
   const std::size_t half_of_each_leaf = job.logical_shards * job.gradient_bytes / 2;

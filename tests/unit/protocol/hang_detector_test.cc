@@ -63,7 +63,8 @@ TEST(HangDetector, TimeInWhichNobodyLookedDoesNotCount) {
   for (Duration later = 1s; later < kMost; later += 1s) {
     EXPECT_FALSE(watch.Look(shard, began + 1h + later));
   }
-  EXPECT_TRUE(watch.Look(shard, began + 1h + kMost)) << "it goes on, the program does not";
+  EXPECT_TRUE(watch.Look(shard, began + 1h + kMost))
+      << "the process runs again, the program does not";
 }
 
 TEST(HangDetector, SaysWhatItHangsAt) {

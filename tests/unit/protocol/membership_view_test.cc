@@ -110,13 +110,13 @@ TEST(MembershipView, FateOfAFrameFollowsFromItsMembershipAndWhereTheLearnerStand
        {.frames_wait = true},
        "HHHHHHH",
        "HHHHHHH"},
-      {"gave up", works, {.stopped = true}, "--DHHHH", "--DHHHH"},
+      {"aborted", works, {.stopped = true}, "--DHHHH", "--DHHHH"},
       {"is proposed a successor of the present one: the boundary says when to enter it",
        proposed(kPresent),
        {},
        "--DHHHH",
        "--DHHHH"},
-      {"the same, but it gave up: it comes to no boundary",
+      {"the same, but it aborted: it reaches no boundary",
        proposed(kPresent),
        {.stopped = true},
        "--DHEHH",
@@ -139,7 +139,7 @@ TEST(MembershipView, FateOfAFrameFollowsFromItsMembershipAndWhereTheLearnerStand
        {.released = true, .frames_wait = true},
        "HHHFFFF",
        "HHHHHHH"},
-      {"was let go, and gave up since", released, {.stopped = true}, "--D-HHH", "--D-HHH"},
+      {"was let go, and aborted since", released, {.stopped = true}, "--D-HHH", "--D-HHH"},
       {"was let go, is asked back into a successor",
        asked_back(kSecond),
        {.released = true},
@@ -169,7 +169,8 @@ TEST(MembershipView, AFrameComesEarlyIfItsMembershipIsNewerThanTheNewest) {
   EXPECT_FALSE(view.ComesEarly({.membership = kPresent}));
   EXPECT_TRUE(view.ComesEarly({.membership = kSecond}));
   view.Release(Of(kSecond, "a"));
-  EXPECT_FALSE(view.ComesEarly({.membership = kSecond})) << "also of one that it is not in";
+  EXPECT_FALSE(view.ComesEarly({.membership = kSecond}))
+      << "also for a membership that it is not in";
   EXPECT_TRUE(view.ComesEarly({.membership = kThird}));
 }
 
@@ -179,7 +180,7 @@ TEST(MembershipView, BeginsWithoutAMembership) {
   const MembershipView view(IdOf('s'));
   EXPECT_EQ(view.current(), Membership{});
   EXPECT_FALSE(view.newest());
-  EXPECT_TRUE(view.IsNews({0, 0})) << "whatever comes is news";
+  EXPECT_TRUE(view.IsNews({0, 0})) << "every membership is news";
   EXPECT_TRUE(view.NeededPeers().empty());
   EXPECT_TRUE(view.AllStay());
 }
@@ -210,10 +211,10 @@ TEST(MembershipView, BeingReleasedKeepsTheOneItWasInAndWhatHasToWait) {
   view.SetAnnouncement(Of(kSecond, "a"));
   view.PutOffLoss({.accused = {IdOf('a')}, .cause = "reset"});
   view.Release(Of(kSecond, "a"));
-  EXPECT_EQ(view.current().id, kPresent) << "its state may be needed yet";
+  EXPECT_EQ(view.current().id, kPresent) << "its state may still be needed";
   EXPECT_EQ(view.newest()->id, kSecond);
   EXPECT_FALSE(view.announcement());
-  EXPECT_TRUE(view.TakeLoss()) << "a drain hears of it";
+  EXPECT_TRUE(view.TakeLoss()) << "a drain receives the loss";
 }
 
 TEST(MembershipView, AProposalEndsWithTheMembershipThatOvertakesIt) {
@@ -260,7 +261,7 @@ TEST(MembershipView, LeaversMayGoOnceAllWhoStayedHoldTheStateAgain) {
   MembershipView view = ViewIn("sab", "sacd");
   EXPECT_EQ(NamesOf(view.TakeLeavers({true, false, true})), "") << "a is behind";
   EXPECT_EQ(NamesOf(view.TakeLeavers({true, true, false})), "cd") << "b was not left behind";
-  EXPECT_EQ(NamesOf(view.TakeLeavers({true, true, true})), "") << "they are told once";
+  EXPECT_EQ(NamesOf(view.TakeLeavers({true, true, true})), "") << "they are returned once";
 }
 
 TEST(MembershipView, NobodyIsReleasedThatStayed) {
@@ -304,7 +305,7 @@ TEST(MembershipView, AProposalIsPreparedOnce) {
 
 TEST(MembershipView, WithdrawsOnlyTheProposalThatIsNamed) {
   MembershipView view = ViewIn("sa");
-  EXPECT_FALSE(view.Withdraw(kSecond)) << "there is none";
+  EXPECT_FALSE(view.Withdraw(kSecond)) << "there is no proposal";
   ASSERT_TRUE(view.Propose(Of(kThird, "sb"), kPresent));
   EXPECT_FALSE(view.Withdraw(kSecond));
   EXPECT_TRUE(view.proposal());
@@ -367,8 +368,8 @@ TEST(MembershipView, ALossPutOffIsTakenOnce) {
 }
 
 TEST(MembershipView, LossesPutOffAreOneThatTellsWhoIsAccusedAndWhyFirst) {
-  const Loss kGaveUp{.accused = {}, .cause = "a gave up"};
-  const Loss kAlsoGaveUp{.accused = {}, .cause = "b gave up"};
+  const Loss kGaveUp{.accused = {}, .cause = "a aborted"};
+  const Loss kAlsoGaveUp{.accused = {}, .cause = "b aborted"};
   const Loss kReset{.accused = {IdOf('a')}, .cause = "reset"};
   const Loss kSilent{.accused = {IdOf('a')}, .cause = "silent"};
   const Loss kTwo{.accused = {IdOf('b'), IdOf('a')}, .cause = "timed out"};
@@ -378,12 +379,12 @@ TEST(MembershipView, LossesPutOffAreOneThatTellsWhoIsAccusedAndWhyFirst) {
     std::string accused;
     std::string cause;
   } kCases[] = {
-      {"who gave up says nothing of why", {kGaveUp, kReset}, "a", "reset"},
+      {"an abort without accusation gives no cause", {kGaveUp, kReset}, "a", "reset"},
       {"whenever it says so", {kReset, kGaveUp}, "a", "reset"},
       {"the first accusation counts", {kGaveUp, kAlsoGaveUp, kTwo, kReset}, "ba", "timed out"},
       {"nobody is accused twice", {kReset, kSilent}, "a", "reset"},
       {"nobody is accused twice among others", {kReset, kTwo}, "ab", "reset"},
-      {"the first who gave up is named", {kGaveUp, kAlsoGaveUp}, "", "a gave up"},
+      {"the first abort is named", {kGaveUp, kAlsoGaveUp}, "", "a aborted"},
   };
   for (const auto& test : kCases) {
     SCOPED_TRACE(test.name);
@@ -407,13 +408,13 @@ TEST(MembershipView, NeedsThePeersOfAllMembershipsThatMatter) {
     return names;
   };
   MembershipView view = ViewIn("sa", "b");
-  EXPECT_EQ(needed(view), "abs") << "the present one, and who was left behind";
+  EXPECT_EQ(needed(view), "abs") << "the current members, and those left behind";
   ASSERT_TRUE(view.Propose(Of(kFourth, "sc"), kPresent));
-  EXPECT_EQ(needed(view), "abcs") << "the proposed one";
+  EXPECT_EQ(needed(view), "abcs") << "members of the proposed membership";
   view.PutOffEntry(Of(kThird, "sd"));
-  EXPECT_EQ(needed(view), "abcds") << "the one to enter next";
+  EXPECT_EQ(needed(view), "abcds") << "members of the membership to enter next";
   view.Release(Of(kSecond, "ef"));
-  EXPECT_EQ(needed(view), "abcdefs") << "the newest one";
+  EXPECT_EQ(needed(view), "abcdefs") << "members of the newest membership";
   ASSERT_TRUE(view.Withdraw(kFourth));
   view.TakeEntry();
   EXPECT_EQ(needed(view), "abefs");

@@ -39,7 +39,7 @@ TEST(Metrics, ATrainingLineIsDueOnceASecondAndAtAnEpochsEnd) {
                    R"("membership":"1.4","samplesPerSecond":13.333333333333334,"step":3,"tick":2,)"
                    R"("unixSeconds":1000.6})");
   EXPECT_DOUBLE_EQ(metrics.loss().value(), 0.75);
-  EXPECT_FALSE(metrics.OnCommit(CommitOf(5, 10s))) << "the clock starts anew behind an evaluation";
+  EXPECT_FALSE(metrics.OnCommit(CommitOf(5, 10s))) << "the clock starts over after an evaluation";
   EXPECT_TRUE(metrics.OnCommit(CommitOf(6, 11s)));
 }
 

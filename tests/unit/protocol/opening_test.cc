@@ -41,7 +41,7 @@ TEST(Opening, ALinkIsNotTriedForEver) {
   Opening opening(3, 1, At(4));
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(opening.OnLinkLost(0));
   EXPECT_FALSE(opening.OnLinkLost(0));
-  EXPECT_TRUE(opening.OnLinkLost(2)) << "of each on its own";
+  EXPECT_TRUE(opening.OnLinkLost(2)) << "each link has its own count";
 }
 
 TEST(Opening, WhoIsBehindCatchesUp) {
@@ -89,7 +89,7 @@ TEST(Opening, RankZeroTakesTheStateFirst) {
   EXPECT_EQ(two.next(), Next::kSayReady);
   two.SetSaidReady();
   two.OnOpened(1);
-  EXPECT_EQ(two.next(), Next::kWait) << "for rank 0";
+  EXPECT_EQ(two.next(), Next::kWait) << "it waits for rank 0";
   zero.SetOwn(At(5));
   EXPECT_EQ(zero.next(), Next::kSayReady);
   two.OnOpen(0, zero.own());

@@ -48,7 +48,7 @@ TEST(StateChecksum, ChangesWithAnyBitThatLearnersShare) {
     }
   }
   own[0] = std::byte{1};
-  EXPECT_EQ(StateChecksum(state), before) << "what a program keeps for itself may differ";
+  EXPECT_EQ(StateChecksum(state), before) << "the program's private tensors may differ";
 }
 
 }  // namespace

@@ -39,9 +39,9 @@ TEST(StateServer, SendsTheNextBatchWhenItIsAskedFor) {
   states.SendNext(3);
   EXPECT_EQ(sent.batches[3], 3);
   states.SendNext(3);
-  EXPECT_EQ(sent.batches[3], 3) << "after the last batch nothing is to be asked for";
+  EXPECT_EQ(sent.batches[3], 3) << "after the last batch there is nothing to request";
   const auto& frames = sent.frames[3];
-  EXPECT_TRUE(frames.back().payload.view.empty()) << "the end";
+  EXPECT_TRUE(frames.back().payload.view.empty()) << "the frame that ends the state";
   EXPECT_EQ(frames.back().header.tick, 5U);
   const std::size_t all = frames.size();
   states.SendNext(3);
@@ -64,7 +64,7 @@ TEST(StateServer, ServesEachRankOnItsOwn) {
   states.SendNext(2);
   EXPECT_EQ(sent.batches, (std::map<int, int>{{1, 2}, {2, 3}}));
   states.SendNext(7);
-  EXPECT_FALSE(sent.frames.contains(7)) << "nothing is on its way there";
+  EXPECT_FALSE(sent.frames.contains(7)) << "nothing is in transit to it";
 }
 
 TEST(StateServer, ANewStateTakesThePlaceOfTheOneUnderWay) {

@@ -88,7 +88,7 @@ TEST(StateTransfer, ComesInSlicesOfSeveral) {
     for (const Frame& frame :
          StateFrames({1, 2}, 77, std::make_shared<const StateCopy>(StateCopy::Of(slice)))) {
       ASSERT_TRUE(receiver.OnFrame(sources[static_cast<std::size_t>(index)], frame));
-      EXPECT_FALSE(receiver.OnFrame(1, frame)) << "it has no slice";
+      EXPECT_FALSE(receiver.OnFrame(1, frame)) << "rank 1 has no slice";
     }
   }
   ASSERT_TRUE(receiver.done());

@@ -95,7 +95,7 @@ TEST(Team, WhatIsFinishedOfTheFirstTickIsNotComputedAgain) {
   }
   EXPECT_EQ(left, 4U);
   team.OnCommitted();
-  EXPECT_FALSE(team.redo) << "it was of that tick only";
+  EXPECT_FALSE(team.redo) << "it applied only to that tick";
   EXPECT_EQ(ShardsEach(team.tick_map()), (std::vector<std::size_t>{4, 4}));
 }
 

@@ -91,7 +91,7 @@ TEST(TickRound, AllReadTheSameAnnouncement) {
     TickRound round = RoundOf(map, self, false, All(map));
     round.OnLocal(self == 0 ? first : second, {});
     ASSERT_TRUE(round.OnTrailer(1 - self, self == 0 ? second : first));
-    EXPECT_EQ(round.Outcome().announced, kLater) << "the newest of them";
+    EXPECT_EQ(round.Outcome().announced, kLater) << "the newest announcement counts";
   }
 }
 
@@ -114,7 +114,7 @@ TEST(TickRound, RefusesWhatAPeerHasNotToSend) {
   TickRound round = RoundOf(map, 0, true, All(map));
   EXPECT_FALSE(round.OnTrailer(1, TrailerOf(map, 0))) << "the shards of another rank";
   EXPECT_FALSE(round.OnTrailer(1, {})) << "no shards";
-  EXPECT_FALSE(round.OnBuffers(1, {})) << "shard 0 is not its";
+  EXPECT_FALSE(round.OnBuffers(1, {})) << "it does not own shard 0";
   EXPECT_TRUE(round.OnTrailer(1, TrailerOf(map, 1)));
   EXPECT_FALSE(round.OnTrailer(1, TrailerOf(map, 1))) << "twice";
 }
@@ -135,7 +135,8 @@ TEST(TickRound, NobodyWaitsForOneThatCatchesUp) {
   ASSERT_TRUE(round.OnTrailer(2, theirs));
   ASSERT_TRUE(round.done());
   EXPECT_TRUE(round.Outcome().may_drain);
-  EXPECT_EQ(round.Outcome().came_in_sync, std::vector{1}) << "who heard it tells the others";
+  EXPECT_EQ(round.Outcome().came_in_sync, std::vector{1})
+      << "the member that received it tells the others";
   EXPECT_EQ(round.Outcome().sums.samples, 8);
 }
 

@@ -51,7 +51,7 @@ TEST(WorkSplit, StatisticalIsOneBatchALearnerOfAboutEqualSize) {
         most = std::max(most, samples);
       }
       EXPECT_LE(most - least, 1U);
-      EXPECT_FALSE(split.TaskOf(tick, world, 0).samples.empty()) << "whose buffers are kept";
+      EXPECT_FALSE(split.TaskOf(tick, world, 0).samples.empty()) << "its buffers are kept";
 
       std::vector<std::uint64_t> all;
       for (int shard = 0; shard < 16; ++shard) {

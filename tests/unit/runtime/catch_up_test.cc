@@ -106,7 +106,7 @@ TEST(CatchUp, LoadsTheStateOnceAllSlicesAreThere) {
   EXPECT_TRUE(it.catch_up->wants_state());
   it.TakeSlice(0, 0);
   EXPECT_EQ(it.compute.asked, Told{"load"});
-  EXPECT_FALSE(it.catch_up->wants_state()) << "it has all of it";
+  EXPECT_FALSE(it.catch_up->wants_state()) << "it has the whole state";
   EXPECT_TRUE(it.catch_up->busy());
   EXPECT_FALSE(it.catch_up->up_to_date());
   it.loop.RunFor(kStep);
@@ -115,7 +115,7 @@ TEST(CatchUp, LoadsTheStateOnceAllSlicesAreThere) {
   EXPECT_EQ(it.compute.bias.front(), 0.5F);
   EXPECT_EQ(it.compute.momentum.front(), 0.5F);
   EXPECT_FALSE(it.catch_up->wants_state());
-  EXPECT_TRUE(it.catch_up->up_to_date()) << "no tick was completed meanwhile";
+  EXPECT_TRUE(it.catch_up->up_to_date()) << "no tick was completed in the meantime";
 }
 
 TEST(CatchUp, TakesNothingThatASourceHasNotToSend) {
@@ -194,7 +194,7 @@ TEST(CatchUp, SaysNothingWhileTooManyTicksWait) {
   EXPECT_EQ(it.catch_up->NextReport(13), std::nullopt) << "so that the others wait";
   it.TakeState();
   it.loop.RunFor(kStep);
-  EXPECT_EQ(it.catch_up->NextReport(13), (Report{.applied = 13})) << "one is begun";
+  EXPECT_EQ(it.catch_up->NextReport(13), (Report{.applied = 13})) << "applying one has begun";
 }
 
 TEST(CatchUp, IsInSyncWhenAtMostOneTickIsToBeApplied) {
@@ -206,10 +206,10 @@ TEST(CatchUp, IsInSyncWhenAtMostOneTickIsToBeApplied) {
   EXPECT_EQ(it.catch_up->NextReport(12), std::nullopt) << "two ticks behind";
   it.loop.RunFor(kStep);
   EXPECT_EQ(it.catch_up->NextReport(12), (Report{.applied = 12, .in_sync = true}))
-      << "one is under way";
+      << "one is being applied";
   for (const Tick tick : {12, 13}) it.catch_up->OnCompleted(it.Tick(tick));
   EXPECT_EQ(it.catch_up->NextReport(14), (Report{.applied = 14, .in_sync = true}))
-      << "what was said stays";
+      << "a report is not taken back";
 }
 
 TEST(CatchUp, SaysNothingMoreOnceAllKnowThatItIsComingInSync) {
@@ -269,7 +269,7 @@ TEST(CatchUp, TellsOfAProgramThatFails) {
     it.compute.fault = Error{ErrorCode::kInternal, "out of memory"};
     it.loop.RunFor(seconds(1));
     EXPECT_EQ(it.told.back(), "failed out of memory");
-    EXPECT_EQ(it.told.size(), load_fails ? 1U : 2U) << "and of nothing after it";
+    EXPECT_EQ(it.told.size(), load_fails ? 1U : 2U) << "nothing after the failure is reported";
     EXPECT_EQ(it.compute.asked.size(), load_fails ? 1U : 2U);
   }
 }

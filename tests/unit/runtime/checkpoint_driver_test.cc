@@ -72,7 +72,7 @@ TEST(CheckpointDriver, WritesAWholeStateAndSaysSo) {
   EXPECT_TRUE(it.driver.saving());
   EXPECT_TRUE(it.driver.writing());
   EXPECT_FALSE(it.Due()) << "one at a time";
-  EXPECT_FALSE(it.driver.report()) << "none was tried";
+  EXPECT_FALSE(it.driver.report()) << "no checkpoint was tried";
   it.loop.RunFor(kCopyTime + kWriteTime);
   EXPECT_EQ(it.compute.asked, std::vector<std::string>{"copy 0/1"});
   EXPECT_EQ(it.checkpointer.asked, std::vector<std::string>{"save 0 keep 3"});
@@ -135,7 +135,7 @@ TEST(CheckpointDriver, RankZeroLooksUntilAllSlicesAreThere) {
   it.loop.RunFor(milliseconds(300));
   EXPECT_EQ(it.done, std::vector<bool>{true});
   EXPECT_EQ(it.driver.saved_tick(), 7U);
-  EXPECT_EQ(it.loop.pending(), 0U) << "it looks no more";
+  EXPECT_EQ(it.loop.pending(), 0U) << "it no longer polls";
 }
 
 TEST(CheckpointDriver, WhoWritesTheLastSliceIsDoneWithoutALook) {
@@ -152,7 +152,7 @@ TEST(CheckpointDriver, OthersAreDoneWithTheirSlices) {
   it.Save({.index = 1, .count = 3});
   it.loop.RunFor(kCopyTime + kWriteTime);
   EXPECT_FALSE(it.driver.saving());
-  EXPECT_TRUE(it.done.empty()) << "rank 0 alone is told";
+  EXPECT_TRUE(it.done.empty()) << "only rank 0 gets the result";
   EXPECT_FALSE(it.driver.saved_tick());
   EXPECT_EQ(it.stats.checkpoints, 0U) << "rank 0 counts it";
   EXPECT_EQ(it.loop.pending(), 0U);
@@ -182,7 +182,7 @@ TEST(CheckpointDriver, ASliceThatDoesNotComeIsAFailure) {
     EXPECT_EQ(it.driver.report()->reason, "WriteFailed");
     EXPECT_FALSE(it.driver.saved_tick());
     EXPECT_EQ(it.stats.checkpoints_failed, 1U);
-    EXPECT_TRUE(it.told.empty()) << "rank 0 need not tell itself";
+    EXPECT_TRUE(it.told.empty()) << "rank 0 need not notify itself";
   }
 }
 
@@ -280,7 +280,7 @@ TEST(CheckpointDriver, AFailureKeepsWhatTheLastSuccessWas) {
   it.checkpointer.write_error.reset();
   it.Save({.index = 0, .count = 1}, 10);
   it.loop.RunFor(seconds(1));
-  EXPECT_EQ(it.driver.report()->error, "") << "it is well again";
+  EXPECT_EQ(it.driver.report()->error, "") << "the error is cleared";
   EXPECT_EQ(it.driver.saved_tick(), 10U);
 }
 
@@ -299,7 +299,7 @@ TEST(CheckpointDriver, ARecoveryGivesUpOneWhoseSlicesAreMissing) {
     EXPECT_FALSE(it.done.front());
     EXPECT_FALSE(it.driver.report()) << "it did not fail";
     EXPECT_EQ(it.stats.checkpoints_failed, 0U);
-    EXPECT_TRUE(it.DueOutOfTurn()) << "at once";
+    EXPECT_TRUE(it.DueOutOfTurn()) << "it is due at once";
     EXPECT_EQ(it.loop.pending(), 0U);
   }
 }
@@ -324,7 +324,7 @@ TEST(CheckpointDriver, WaitsForAllCopiesAndWritesAndThenRunsTheNewestTask) {
   it.driver.WhenWritten([&] { ran.emplace_back("first"); });
   it.driver.WhenWritten([&] { ran.emplace_back("second"); });
   it.loop.RunFor(milliseconds(25));
-  EXPECT_TRUE(it.driver.writing()) << "the first is written, the second is not";
+  EXPECT_TRUE(it.driver.writing()) << "the first is written, the second is not yet";
   EXPECT_TRUE(ran.empty());
   it.loop.RunFor(milliseconds(20));
   EXPECT_FALSE(it.driver.writing());

@@ -55,14 +55,14 @@ TEST(CoordinatorSession, ObeysWhoWelcomedItAndARefusalAnyway) {
   SessionOf it;
   it.link.Connect();
   it.link.Say(Leave{});
-  EXPECT_EQ(it.obeyed, MessageNames{}) << "before its term is known";
+  EXPECT_EQ(it.obeyed, MessageNames{}) << "before the coordinator's term is known";
   it.link.Say(Refused{});
   EXPECT_EQ(it.obeyed, MessageNames{"refused"});
   it.link.Say(Welcome{.term = 5});
   it.link.Say(Recover{.membership = {.id = {3, 1}, .members = {}}});
   it.link.Say(Leave{});
   EXPECT_EQ(it.obeyed, (MessageNames{"refused", "recover", "leave"}))
-      << "whatever the term of the membership, and a welcome is the session's";
+      << "for any term of the membership; the session itself handles the welcome";
   it.link.Break();
   it.link.Connect();
   it.link.Say(Withdraw{});
@@ -106,7 +106,7 @@ TEST(CoordinatorSession, SendsHeartbeatsAsOftenAsItIsTold) {
   it.link.Connect();
   EXPECT_EQ(it.heartbeats(), 1);
   it.loop.RunFor(milliseconds(3500));
-  EXPECT_EQ(it.heartbeats(), 4) << "each second";
+  EXPECT_EQ(it.heartbeats(), 4) << "one per second";
   it.link.Say(Welcome{.term = 5, .heartbeat_seconds = 0.25});
   it.loop.RunFor(milliseconds(500));  // the running timer still has one second
   const std::ptrdiff_t before = it.heartbeats();
@@ -117,7 +117,7 @@ TEST(CoordinatorSession, SendsHeartbeatsAsOftenAsItIsTold) {
   it.link.Say(Welcome{.term = 5, .heartbeat_seconds = 0});
   const std::ptrdiff_t again = it.heartbeats();
   it.loop.RunFor(seconds(10));
-  EXPECT_EQ(it.heartbeats() - again, 40) << "zero says nothing";
+  EXPECT_EQ(it.heartbeats() - again, 40) << "zero keeps the interval";
 }
 
 TEST(CoordinatorSession, OneHeartbeatAtATimeHoweverOftenItConnects) {

@@ -73,7 +73,7 @@ TEST(FinalModel, IsTriedAgainAfterAGrowingPause) {
     it.loop.RunFor(seconds(30));
     ASSERT_GE(it.tries.size(), 3U);
 
-    EXPECT_EQ(it.told.front(), "no space") << "each time";
+    EXPECT_EQ(it.told.front(), "no space") << "each failure is reported";
     Duration before = it.tries[0] - TimePoint();
     EXPECT_GE(before, milliseconds(800)) << "not at once";
     for (std::size_t i = 1; i < it.tries.size(); ++i) {
@@ -94,9 +94,9 @@ TEST(FinalModel, OthersLookForItUntilItIsThere) {
   it.model.Poll();
   it.model.Poll();
   it.loop.RunFor(milliseconds(1900));
-  EXPECT_TRUE(it.checkpointer.asked.empty()) << "rank 0 says so when it is there";
+  EXPECT_TRUE(it.checkpointer.asked.empty()) << "rank 0 reports it when it exists";
   it.loop.RunFor(seconds(10));
-  EXPECT_EQ(it.checkpointer.asked.size(), 5U) << "one look each two seconds";
+  EXPECT_EQ(it.checkpointer.asked.size(), 5U) << "one look every two seconds";
   EXPECT_EQ(it.told, Events{});
   it.checkpointer.final_model = Manifest{.position = {.step = 41}};
   it.loop.RunFor(seconds(10));

@@ -39,7 +39,7 @@ TEST(HangWatch, TellsOnceOfAProgramThatHangs) {
   EXPECT_TRUE(it.told.front().contains("the update of step 8")) << it.told.front();
   it.loop.RunFor(hours(1));
   EXPECT_EQ(it.told.size(), 1U);
-  EXPECT_EQ(it.loop.pending(), 0U) << "it looks no more";
+  EXPECT_EQ(it.loop.pending(), 0U) << "it no longer polls";
 }
 
 TEST(HangWatch, AProgramThatWorksIsNotToldOf) {

@@ -60,7 +60,7 @@ TEST(TickStopwatch, TellsWhereTheTimeOfATickWent) {
   EXPECT_EQ(stats.data_waiting, kThen.data_waiting + milliseconds(500));
   EXPECT_EQ(stats.waiting, kThen.waiting + seconds(2));
   EXPECT_EQ(stats.committing, kThen.committing + seconds(4));
-  EXPECT_EQ(stats.ticks, kThen.ticks) << "those are for others to count";
+  EXPECT_EQ(stats.ticks, kThen.ticks) << "another component counts ticks";
 }
 
 TEST(TickStopwatch, WhoComputesNothingOnlyWaits) {

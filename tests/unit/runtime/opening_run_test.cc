@@ -178,7 +178,7 @@ TEST(OpeningRun, BeginsWhenAllHoldTheStateAndSaidSo) {
   EXPECT_TRUE(it.ready);
   EXPECT_EQ(it.SentTo(0, FrameKind::kOpened).size(), 1U) << "once";
   EXPECT_EQ(it.told, Lines{});
-  EXPECT_EQ(it.checkpointer.asked, Lines{}) << "after a boundary nobody looks at the volume";
+  EXPECT_EQ(it.checkpointer.asked, Lines{}) << "after a boundary no rank reads the volume";
 }
 
 TEST(OpeningRun, AFrameThatDoesNotSayWhatAMemberHoldsIsInvalid) {
@@ -186,7 +186,7 @@ TEST(OpeningRun, AFrameThatDoesNotSayWhatAMemberHoldsIsInvalid) {
   EXPECT_FALSE(it.run->OnOpenFrame(0, {.header = {.kind = FrameKind::kOpen}, .payload = {}}));
   EXPECT_FALSE(it.run->OnOpenFrame(
       0, {.header = {.kind = FrameKind::kOpen}, .payload = EncodeStateSummary(AfterCrash(21))}))
-      << "a tick that the job has not";
+      << "a tick beyond the end of the job";
 }
 
 // ---- Connections ----
@@ -203,7 +203,7 @@ TEST(OpeningRun, WaitsForAllConnectionsEvenWhenAllAreReady) {
   it.Connects(2);
   EXPECT_TRUE(it.ready);
   EXPECT_EQ(it.SaidTo(2), ByBoundary(6));
-  EXPECT_EQ(it.SentTo(2, FrameKind::kOpened).size(), 1U) << "what was said before did not arrive";
+  EXPECT_EQ(it.SentTo(2, FrameKind::kOpened).size(), 1U) << "the earlier message did not arrive";
 }
 
 TEST(OpeningRun, TellsOfMembersThatDoNotComeInTime) {
@@ -216,7 +216,7 @@ TEST(OpeningRun, TellsOfMembersThatDoNotComeInTime) {
   EXPECT_EQ(it.told, Lines{});
   it.loop.RunFor(milliseconds(300));
   EXPECT_EQ(it.told, Lines{"absent 2"});
-  EXPECT_EQ(it.loop.pending(), 0U) << "it is not said again";
+  EXPECT_EQ(it.loop.pending(), 0U) << "it is not sent again";
 }
 
 TEST(OpeningRun, ALinkThatBreaksIsGivenLessTimeThanANewOne) {
@@ -237,7 +237,7 @@ TEST(OpeningRun, ALinkThatIsMadeAgainInTimeIsAllRight) {
   it.loop.RunFor(milliseconds(500));
   const std::size_t said = it.SentTo(0, FrameKind::kOpen).size();
   it.Connects(0);
-  EXPECT_EQ(it.SentTo(0, FrameKind::kOpen).size(), said + 1) << "it may not have been heard";
+  EXPECT_EQ(it.SentTo(0, FrameKind::kOpen).size(), said + 1) << "it may not have arrived";
   it.loop.RunFor(kOpeningTimeout * 2);
   EXPECT_EQ(it.told, Lines{});
 }
@@ -262,12 +262,12 @@ TEST(OpeningRun, RankZeroTakesTheFurthestState) {
   EXPECT_EQ(it.SentTo(2, FrameKind::kStateRequest).size(), 1U);
   EXPECT_EQ(it.SentTo(1, FrameKind::kStateRequest).size(), 0U);
   it.HearsState(1, it.StateFrames(5, 0.25F));
-  EXPECT_EQ(it.told, Lines{}) << "nobody asked rank 1";
+  EXPECT_EQ(it.told, Lines{}) << "rank 1 was not asked";
   it.HearsState(2, it.StateFrames(6));
   EXPECT_EQ(it.told, Lines{"load 6"});
   it.loop.RunFor(seconds(1));
   EXPECT_EQ(it.compute.weights.front(), 0.5F);
-  EXPECT_EQ(it.SaidTo(1).position.applied_ticks, 6U) << "the others hear of it";
+  EXPECT_EQ(it.SaidTo(1).position.applied_ticks, 6U) << "the others are informed";
   EXPECT_EQ(it.SaidTo(2).position.applied_ticks, 6U);
   EXPECT_EQ(it.SentTo(2, FrameKind::kStateRequest).size(), 1U);
   EXPECT_EQ(it.SentTo(1, FrameKind::kOpened).size(), 1U);
@@ -295,7 +295,7 @@ TEST(OpeningRun, AsksForTheNextBatchOfAState) {
   const std::vector<Frame> sent = it.SentTo(1, FrameKind::kStateRequest);
   EXPECT_EQ(sent.size(), requests - 1) << "not after the last one";
   EXPECT_EQ(sent[0].header.node, 0U) << "from its beginning";
-  EXPECT_EQ(sent[1].header.node, kLastOfBatch) << "what comes next";
+  EXPECT_EQ(sent[1].header.node, kLastOfBatch) << "continues where it stopped";
   EXPECT_EQ(it.told, Lines{"load 6"});
 }
 
@@ -348,7 +348,7 @@ TEST(OpeningRun, SendsItsOwnStateToWhoAsks) {
   it.BeginConnected();
   it.run->ServeState(0, /*has_state=*/false, 6);
   it.loop.RunFor(seconds(1));
-  EXPECT_EQ(it.compute.asked, Lines{}) << "it has none";
+  EXPECT_EQ(it.compute.asked, Lines{}) << "it has no state";
   it.run->ServeState(0, /*has_state=*/true, 6);
   it.loop.RunFor(seconds(1));
   const std::vector<Frame> frames = it.SentTo(0, FrameKind::kState);
@@ -435,7 +435,7 @@ TEST(OpeningRun, RankZeroBeginsFromTheNewestCheckpointUnlessAMemberIsAsFar) {
     it.checkpointer.restored = it.checkpointer.first = restored;
     if (test.newest) it.checkpointer.newest = [&] { return CheckpointOfStep(*test.newest); };
     it.BeginConnected();
-    EXPECT_EQ(it.checkpointer.asked, Lines{}) << "not before it knows what the others hold";
+    EXPECT_EQ(it.checkpointer.asked, Lines{}) << "not before it knows the others' states";
     const StateSummary held = test.held ? AfterCrash(*test.held) : StateSummary{};
     it.Hears(1, held);
     it.Hears(1, held);  // repeated: this rank still looks only once
@@ -444,7 +444,7 @@ TEST(OpeningRun, RankZeroBeginsFromTheNewestCheckpointUnlessAMemberIsAsFar) {
     EXPECT_EQ(it.told, test.told);
     const bool failed = !test.told.empty() && test.told.front().starts_with("failed");
     const StateSummary said = it.SaidTo(1);
-    EXPECT_EQ(said.current, !failed) << "all hear that nothing is ahead";
+    EXPECT_EQ(said.current, !failed) << "all learn that no checkpoint is ahead";
     EXPECT_EQ(said.position.has_state, test.begins.has_value());
     EXPECT_EQ(said.position.applied_ticks, test.begins.value_or(0));
     const bool fetches = !failed && !test.begins;
@@ -492,7 +492,7 @@ TEST(OpeningRun, InStatisticalModeAStateIsOfTheMembershipThatWroteIt) {
         .header = {.kind = FrameKind::kOpen},
         .payload = EncodeStateSummary({.position = {.has_state = true}, .finished = {9}})};
     EXPECT_EQ(it.run->OnOpenFrame(1, nodes).has_value(), bitwise)
-        << "another number of ranks cuts a tick otherwise";
+        << "another number of ranks splits a tick differently";
   }
 }
 
@@ -508,7 +508,7 @@ TEST(OpeningRun, MembersWithAStateDoNotStandStillForAVolumeThatHangs) {
   EXPECT_TRUE(it.SaidTo(1).current);
   EXPECT_EQ(it.SentTo(1, FrameKind::kOpened).size(), 1U);
   it.loop.RunFor(seconds(60));
-  EXPECT_EQ(it.checkpointer.asked, Lines{"find newest"}) << "the answer came too late";
+  EXPECT_EQ(it.checkpointer.asked, Lines{"find newest"}) << "the answer came after the decision";
   EXPECT_EQ(it.told, Lines{});
 }
 
@@ -570,7 +570,7 @@ TEST(OpeningRun, WithAStateAVolumeThatFailsIsTriedAgainAndThenPassedOver) {
     EXPECT_EQ(std::ranges::count(it.checkpointer.asked, "find newest"), test.looks);
     EXPECT_EQ(std::ranges::count(it.checkpointer.asked, "restore"), test.reads);
     EXPECT_EQ(it.told, test.told);
-    EXPECT_TRUE(it.volume_retry.OnFailed()) << "the next opening tries as often";
+    EXPECT_TRUE(it.volume_retry.OnFailed()) << "the next opening has the same number of tries";
   }
 }
 
@@ -618,7 +618,7 @@ TEST(OpeningRun, WithoutAStateAVolumeThatFailsIsTriedAgainSoOften) {
     well.loop.RunFor(seconds(20));
     EXPECT_EQ(well.told, Lines{"load 5"});
     EXPECT_TRUE(well.ready);
-    EXPECT_TRUE(well.volume_retry.OnFailed()) << "what was before does not count any more";
+    EXPECT_TRUE(well.volume_retry.OnFailed()) << "earlier failures no longer count";
   }
 }
 

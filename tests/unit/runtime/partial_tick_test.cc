@@ -43,7 +43,7 @@ TEST(PartialTick, AsksForWhatIsNotFinished) {
   partial.Add(TickKind::kTrain, kShardsOfTick, OutputOf({0, 1}, 2, {Pair(0)}));
   EXPECT_EQ(partial.SumsOf(0).loss, 0);
   EXPECT_EQ(partial.SumsOf(1).loss, 1);
-  EXPECT_EQ(partial.SumsOf(4).loss, 4) << "what it had stays";
+  EXPECT_EQ(partial.SumsOf(4).loss, 4) << "its earlier result stays";
   EXPECT_EQ(partial.node_indices(), (std::vector<NodeIndex>{Pair(4), Pair(0)}));
 }
 
@@ -87,9 +87,10 @@ TEST(PartialTick, KeepsTheBuffersOfShardZero) {
   EXPECT_FALSE(watch.expired());
   partial.Ask({0, 1});
   partial.Add(TickKind::kTrain, kShardsOfTick, OutputOf({1}, 1, {Leaf(1)}));
-  EXPECT_EQ(partial.buffers().owner, watch.lock()) << "what comes without buffers takes none away";
+  EXPECT_EQ(partial.buffers().owner, watch.lock())
+      << "an output without buffers does not remove them";
   partial.Clear();
-  EXPECT_TRUE(watch.expired()) << "Compute may use them again";
+  EXPECT_TRUE(watch.expired()) << "Compute may reuse them";
 }
 
 TEST(PartialTick, ClearedNothingIsFinished) {

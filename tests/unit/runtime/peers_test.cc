@@ -54,7 +54,7 @@ TEST(Peers, DropsTheLinksThatNoMembershipNeeds) {
   it.peers.DropUnneeded();
   EXPECT_EQ(Spelled(it.transport.dropped), "cd");
   it.peers.DropUnneeded();
-  EXPECT_EQ(it.transport.dropped.size(), 2U) << "each once";
+  EXPECT_EQ(it.transport.dropped.size(), 2U) << "each is dropped once";
   it.peers.Connect(PeersOf({1, 4}, "c"));
   it.peers.DropUnneeded();
   EXPECT_EQ(Spelled(it.transport.dropped), "cdc");
@@ -109,7 +109,7 @@ TEST(Peers, EarlyFramesOfOnePeerShareItsName) {
   EXPECT_EQ(it.peers.Shared(PeerOf('a')), it.peers.Shared(PeerOf('a')));
   EXPECT_EQ(*it.peers.Shared(PeerOf('a')), PeerOf('a'));
   EXPECT_EQ(*it.peers.Shared(PeerOf('b')), PeerOf('b'));
-  EXPECT_EQ(*it.peers.Shared(PeerOf('c')), PeerOf('c')) << "of one that no link is wanted to, too";
+  EXPECT_EQ(*it.peers.Shared(PeerOf('c')), PeerOf('c')) << "even for a peer without a link";
   EXPECT_NE(it.peers.Shared(PeerOf('c')), it.peers.Shared(PeerOf('c')));
 }
 

@@ -82,7 +82,7 @@ TEST_F(PulledThreadTest, AnOperationIsSteppedByWhoFetchesItsWork) {
     thread_.Answer(ShardSums{});
     EXPECT_EQ(Epoch(), std::nullopt);
   }
-  EXPECT_THAT(over_, ElementsAre("done")) << "with the last answer, not when more is asked for";
+  EXPECT_THAT(over_, ElementsAre("done")) << "with the last answer, not with the next fetch";
 }
 
 TEST_F(PulledThreadTest, WaitsAsLongAsItIsTold) {
@@ -96,7 +96,7 @@ TEST_F(PulledThreadTest, WaitsAsLongAsItIsTold) {
   std::jthread program([&] {
     fetched.set_value(thread_.Next(std::nullopt));
     thread_.Answer(ShardSums{});
-    EXPECT_FALSE(thread_.Next(std::nullopt)) << "it ended";
+    EXPECT_FALSE(thread_.Next(std::nullopt)) << "the thread has ended";
   });
   Run(one);
   EXPECT_TRUE(fetched.get_future().get());
@@ -125,7 +125,7 @@ TEST_F(PulledThreadTest, StopWithdrawsWhatTheProgramIsNotAt) {
   Run(before);
   thread_.Stop();
   EXPECT_FALSE(thread_.Next(0ms));
-  EXPECT_THAT(over_, IsEmpty()) << "nobody is told";
+  EXPECT_THAT(over_, IsEmpty()) << "there is no callback";
 }
 
 TEST_F(PulledThreadTest, StopWaitsForTheAnswerAndWithdrawsTheRest) {
@@ -153,7 +153,7 @@ TEST_F(PulledThreadTest, WhoRefusesEndsWhatItIsAt) {
   two.abandoned = true;
   thread_.Refuse({ErrorCode::kInvalid, "bad data"});
   EXPECT_THAT(two.heard, ElementsAre("bad data"));
-  EXPECT_THAT(over_, ElementsAre("done")) << "the operation was told";
+  EXPECT_THAT(over_, ElementsAre("done")) << "the operation got the error";
 }
 
 TEST_F(PulledThreadTest, WhoRefusesEndsWhatItHasNotFetchedAndAllThatFollows) {
@@ -174,7 +174,7 @@ TEST_F(PulledThreadTest, ClosedItHandsOutNoMoreWork) {
   Run(two);
   ASSERT_TRUE(thread_.Next(0ms));
   thread_.Close({ErrorCode::kCancelled, "closed"});
-  EXPECT_EQ(Epoch(), 0) << "what is at hand is answered first";
+  EXPECT_EQ(Epoch(), 0) << "the present work must be answered first";
   thread_.Answer(ShardSums{});
   EXPECT_FALSE(thread_.Next(0ms));
   EXPECT_THAT(two.heard, ElementsAre("done"));

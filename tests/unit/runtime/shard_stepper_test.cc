@@ -102,7 +102,7 @@ TEST_F(ShardStepperTest, GivesShardByShard) {
   EXPECT_EQ(Next(), std::nullopt);
   EXPECT_TRUE(stepper_->End(output_));
   EXPECT_THAT(Losses(), ElementsAre(1, 2, 3, 4));
-  EXPECT_THAT(parts_, ElementsAre(1)) << "the root";
+  EXPECT_THAT(parts_, ElementsAre(1)) << "the root node";
   ASSERT_EQ(output_.nodes.size(), 1);
   EXPECT_THAT(output_.nodes[0].sum.view(), ElementsAre(10, 10));
   EXPECT_EQ(output_.buffers.view.size(), 1);
@@ -149,7 +149,7 @@ TEST_F(ShardStepperTest, AbandonedItEndsAfterTheShardUnderWay) {
   EXPECT_TRUE(stepper_->over());
   EXPECT_EQ(Next(), std::nullopt);
   EXPECT_EQ(stepper_->End(output_).error().code, ErrorCode::kCancelled);
-  EXPECT_THAT(Losses(), ElementsAre(1, 2)) << "what is finished is kept";
+  EXPECT_THAT(Losses(), ElementsAre(1, 2)) << "finished shards are kept";
   ASSERT_EQ(output_.nodes.size(), 1);
   EXPECT_THAT(output_.nodes[0].sum.view(), ElementsAre(3, 3));
   EXPECT_THAT(parts_, IsEmpty());

@@ -59,7 +59,7 @@ TEST(Tasks, WhatWasAskedForBeforeTheEndDoesNothing) {
     if (gone) continue;
     it.tasks->After(seconds(1), it.Name("late"));
     it.loop.RunFor(seconds(2));
-    EXPECT_EQ(it.ran, (Ran{"late", "after"})) << "what is asked for from there on is done";
+    EXPECT_EQ(it.ran, (Ran{"late", "after"})) << "tasks posted from there on are run";
   }
 }
 

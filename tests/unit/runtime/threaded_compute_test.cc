@@ -195,7 +195,7 @@ TEST_P(ThreadedComputeTest, RunsOneOperationAfterTheOther) {
         compute_->Commit({.gradient = gradient}, [](Status status) { EXPECT_TRUE(status); });
         compute_->CopyState({}, [&](Result<std::shared_ptr<const StateCopy>> copy) {
           ASSERT_TRUE(copy);
-          EXPECT_EQ(Total(*copy), 10) << "the commit before it is in the copy";
+          EXPECT_EQ(Total(*copy), 10) << "the copy includes the earlier commit";
           compute_->Commit({.gradient = gradient}, [](Status) {});
           compute_->LoadState(*copy, [](Status status) { EXPECT_TRUE(status); });
         });
@@ -223,9 +223,9 @@ TEST_P(ThreadedComputeTest, TheProgramSaysWhatIsFinalEarlyIfSomebodyWaitsForIt) 
   };
   run(false, [&] {
     EXPECT_EQ(program_.sinks_given, 0);
-    EXPECT_EQ(parts, 3) << "they come at the end";
+    EXPECT_EQ(parts, 3) << "all parts come at the end";
     run(true, [&] {
-      EXPECT_EQ(program_.sinks_given, 1) << "of the block's last shard";
+      EXPECT_EQ(program_.sinks_given, 1) << "only the block's last shard has a sink";
       EXPECT_EQ(parts, 6);
       loop_.Stop();
     });
@@ -253,11 +253,11 @@ TEST_P(ThreadedComputeTest, AnAbandonedTickIsNotHeardOfAgain) {
   program_.hold = true;
   bool next_done = false;
   compute_->RunTick(
-      Work(), [](const NodePart&) { ADD_FAILURE() << "a part of an abandoned tick"; },
-      [](Result<TickOutput>) { ADD_FAILURE() << "the end of an abandoned tick"; });
+      Work(), [](const NodePart&) { ADD_FAILURE() << "a part of an aborted tick"; },
+      [](Result<TickOutput>) { ADD_FAILURE() << "the end of an aborted tick"; });
   compute_->RunTick(
-      Work(), [](const NodePart&) { ADD_FAILURE() << "a part of an abandoned tick"; },
-      [](Result<TickOutput>) { ADD_FAILURE() << "the end of an abandoned tick"; });
+      Work(), [](const NodePart&) { ADD_FAILURE() << "a part of an aborted tick"; },
+      [](Result<TickOutput>) { ADD_FAILURE() << "the end of an aborted tick"; });
   while (program_.shards_run == 0) std::this_thread::yield();
   std::optional<TickOutput> rest;
   compute_->AbortTick([&](TickOutput output) { rest = std::move(output); });
@@ -269,7 +269,7 @@ TEST_P(ThreadedComputeTest, AnAbandonedTickIsNotHeardOfAgain) {
         ASSERT_EQ(rest->sums.size(), 1U) << "its shard was finished";
         ASSERT_EQ(rest->nodes.size(), 1U);
         EXPECT_EQ(rest->nodes[0].node, NodeIndex{kShards});
-        EXPECT_EQ(rest->nodes[0].sum.view()[2], 1) << "what comes later is written elsewhere";
+        EXPECT_EQ(rest->nodes[0].sum.view()[2], 1) << "later results are written elsewhere";
         EXPECT_EQ(rest->buffers.view[0], std::byte{42});
         next_done = true;
         loop_.Stop();
@@ -277,7 +277,7 @@ TEST_P(ThreadedComputeTest, AnAbandonedTickIsNotHeardOfAgain) {
   program_.hold = false;
   loop_.Run();
   EXPECT_TRUE(next_done);
-  EXPECT_EQ(program_.shards_run, 1 + kShards) << "the abandoned one ended after its shard";
+  EXPECT_EQ(program_.shards_run, 1 + kShards) << "the aborted tick ended after its shard";
 }
 
 TEST_P(ThreadedComputeTest, NothingOfATickIsLeftInTheNext) {
@@ -319,7 +319,7 @@ TEST_P(ThreadedComputeTest, SaysWhatTheProgramIsAt) {
   compute_->RunTick(
       std::move(last_two), [](const NodePart&) {},
       [&](const Result<TickOutput>&) {
-        EXPECT_EQ(compute_->call(), std::nullopt) << "it has answered";
+        EXPECT_EQ(compute_->call(), std::nullopt) << "the call has returned";
         compute_->Commit({.step = 16, .gradient = gradient}, [&](Status) { loop_.Stop(); });
         loop_.Post([&] {
           EXPECT_EQ(compute_->call(),
@@ -346,7 +346,7 @@ TEST_P(ThreadedComputeTest, ACopyIsMadeBesideTheNextTickAndBeforeTheNextChange) 
   const FloatBuffer gradient = Filled(10);
   compute_->CopyState({}, [&](Result<std::shared_ptr<const StateCopy>> copy) {
     ASSERT_TRUE(copy);
-    EXPECT_EQ(Total(*copy), 0) << "not what the commit after it made";
+    EXPECT_EQ(Total(*copy), 0) << "without the later commit";
     order.emplace_back("copy");
     program_.hold = false;  // the tick waits for this
   });
@@ -440,11 +440,11 @@ TEST_P(ThreadedComputeTest, GivenUpAfterABucketNothingFollows) {
             Work(), [&](const NodePart&) { ++parts; },
             [&](Result<TickOutput> output) {
               EXPECT_TRUE(output);
-              EXPECT_EQ(rest_shards, std::size_t{kShards}) << "its last shard was under way";
+              EXPECT_EQ(rest_shards, std::size_t{kShards}) << "its last shard was being computed";
               loop_.Stop();
             });
       },
-      [](Result<TickOutput>) { ADD_FAILURE() << "the end of an abandoned tick"; });
+      [](Result<TickOutput>) { ADD_FAILURE() << "the end of an aborted tick"; });
   loop_.Run();
   EXPECT_EQ(parts, 1 + 3);
 }
@@ -513,7 +513,7 @@ class EndlessProgram final : public Program {
 
 TEST_P(ThreadedComputeTest, ACopyForWhichThereIsNoMemoryIsAnError) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "their allocator ends the process";
+  GTEST_SKIP() << "the sanitizers' allocator aborts the process";
 #endif
   EndlessProgram program;
   ComputeThread thread(program, GetParam());

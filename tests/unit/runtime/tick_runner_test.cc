@@ -196,7 +196,7 @@ TEST(TickRunner, AloneItIsCompleteWithItsOwnPart) {
   it.ComputeTick(kSecondStep);
   LearnerStats stats;
   it.runner->CountInto(stats);
-  EXPECT_EQ(stats.samples, 16U) << "of this tick alone";
+  EXPECT_EQ(stats.samples, 16U) << "only this tick's samples";
 }
 
 TEST(TickRunner, AStepIsCompleteWithTrailersBuffersAndGradient) {
@@ -251,7 +251,7 @@ TEST(TickRunner, ItsTrailerHasItsShardsAndWhatTheLearnerSays) {
   EXPECT_TRUE(trailer.save);
   EXPECT_TRUE(trailer.may_drain);
   EXPECT_EQ(trailer.came_in_sync, std::vector<int>{1});
-  EXPECT_FALSE(trailer.state_checksum) << "nobody asked for it";
+  EXPECT_FALSE(trailer.state_checksum) << "it was not requested";
   ASSERT_EQ(trailer.shards.size(), 2U);
   for (const int shard : {0, 1}) {
     EXPECT_EQ(trailer.shards[static_cast<std::size_t>(shard)].shard, shard);
@@ -263,7 +263,7 @@ TEST(TickRunner, ItsTrailerHasItsShardsAndWhatTheLearnerSays) {
   second.ComputeTick(kFirstStep);
   EXPECT_EQ(second.TrailerTo(0).shards.front().shard, 2);
   EXPECT_TRUE(second.transport.SentTo(Ticking(0), FrameKind::kBuffers).empty())
-      << "only who computes shard 0 has them";
+      << "only the rank that computes shard 0 has them";
 }
 
 TEST(TickRunner, StatesAreComparedNowAndThenIfThereIsAnybodyToCompareWith) {
@@ -331,7 +331,7 @@ TEST(TickRunner, AnEvaluationHasSumsAndNoGradient) {
     EXPECT_EQ(stats.shards, 2U);
     EXPECT_EQ(stats.steps, 0U);
     EXPECT_EQ(stats.samples, 0U);
-    EXPECT_TRUE(it->ledger.empty()) << "it is of training";
+    EXPECT_TRUE(it->ledger.empty()) << "only training is recorded";
   }
 }
 
@@ -350,12 +350,12 @@ TEST(TickRunner, KeepsWhatIsFinishedOfATickThatIsGivenUp) {
     it.runner->Abort();
     it.runner->Abort();
     EXPECT_TRUE(it.runner->aborting());
-    EXPECT_EQ(it.times_aborted, 0) << "a shard is under way";
+    EXPECT_EQ(it.times_aborted, 0) << "a shard is being computed";
     loop.RunFor(seconds(1));
     EXPECT_EQ(it.times_aborted, 1) << "once";
     EXPECT_FALSE(it.runner->aborting());
     EXPECT_EQ(it.computed_shards, (std::vector<int>{0, 1, 2}));
-    EXPECT_EQ(it.times_computed, 0) << "it says nothing of a tick that is over";
+    EXPECT_EQ(it.times_computed, 0) << "it reports nothing about an aborted tick";
 
     it.Enter({1, 2}, 1);
     it.Begin(tick, {it.runner->partial().node_indices()});
@@ -365,7 +365,8 @@ TEST(TickRunner, KeepsWhatIsFinishedOfATickThatIsGivenUp) {
     EXPECT_EQ(it.runner->Outcome().sums, alone.sums);
     if (tick == kFirstStep) {
       EXPECT_EQ(it.Gradient(), alone.gradient);
-      EXPECT_EQ(it.ledger.back(), "1.2 tick 0: 0 1 2 3") << "it gives all of them to the tick";
+      EXPECT_EQ(it.ledger.back(), "1.2 tick 0: 0 1 2 3")
+          << "it contributes all of them to the tick";
     }
     LearnerStats stats;
     it.runner->CountInto(stats);
@@ -399,7 +400,7 @@ TEST(TickRunner, WhatTwoHaveFinishedIsNotComputedAgain) {
   first.Compute();
   second.Compute();
   EXPECT_EQ(first.computed_shards.size() + second.computed_shards.size(), 1U);
-  EXPECT_EQ(second.times_computed, 1) << "also without anything to compute";
+  EXPECT_EQ(second.times_computed, 1) << "even with nothing to compute";
   for (int i = 0; i < 2; ++i) {
     first.Take(second);
     second.Take(first);
@@ -441,13 +442,13 @@ TEST(TickRunner, TakesNothingThatARankHasNotToSend) {
   EXPECT_FALSE(first.runner->OnFrame(
       1, {.header = {.kind = FrameKind::kTrailer}, .payload = TextPayload("no trailer")}));
   EXPECT_FALSE(first.runner->OnFrame(1, {.header = {.kind = FrameKind::kBuffers}, .payload = {}}))
-      << "shard 0 is not its";
+      << "it does not own shard 0";
   EXPECT_TRUE(first.runner->OnFrame(1, trailer));
   EXPECT_FALSE(first.runner->OnFrame(1, trailer)) << "twice";
   EXPECT_TRUE(first.runner->OnFrame(1, node));
   EXPECT_FALSE(first.runner->OnFrame(1, node)) << "twice";
   ++node.header.tick;
-  EXPECT_FALSE(first.runner->OnFrame(1, node)) << "of another tick";
+  EXPECT_FALSE(first.runner->OnFrame(1, node)) << "the frame of another tick";
 }
 
 TEST(TickRunner, WhatIsFinishedElsewhereIsWrittenToItsPlace) {

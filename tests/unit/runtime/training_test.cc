@@ -191,11 +191,11 @@ TEST(Training, ServesThoseBehindUnlessItIsLeft) {
     SimEventLoop loop;
     TrainingOf it(loop, 0, {HeldAt(3), HeldAt(2), HeldAt(3)});
     it.training->Begin();
-    EXPECT_EQ(it.StateFramesTo(1), 0U) << "not before it has a copy";
+    EXPECT_EQ(it.StateFramesTo(1), 0U) << "not before the copy is made";
     if (leaves) it.training->Leave();
     loop.RunFor(seconds(1));
     EXPECT_EQ(it.StateFramesTo(1) > 0, !leaves);
-    EXPECT_EQ(it.StateFramesTo(2), 0U) << "it holds the state";
+    EXPECT_EQ(it.StateFramesTo(2), 0U) << "rank 2 holds the state";
   }
 }
 

@@ -30,9 +30,9 @@ TEST(AccessCache, ForgetsWhatItsTimeIsOver) {
   EXPECT_EQ(cache.Find(Token(2), now + 9s), Access::kForbidden);
   EXPECT_EQ(cache.Find(Token(2), now + 10s), std::nullopt);
   EXPECT_EQ(cache.Find(Token(3), now + 9s), Access::kUnknown);
-  EXPECT_EQ(cache.Find(Token(4), now), std::nullopt) << "the next one asks again";
+  EXPECT_EQ(cache.Find(Token(4), now), std::nullopt) << "the next lookup asks again";
   cache.Put(Token(1), Access::kForbidden, now + 1s);
-  EXPECT_EQ(cache.Find(Token(1), now + 2s), Access::kForbidden) << "the newest counts";
+  EXPECT_EQ(cache.Find(Token(1), now + 2s), Access::kForbidden) << "the newest entry counts";
   cache.Put(Token(5), Access::kGranted, now + 2min);
   EXPECT_EQ(cache.size(), 1u);
 }
@@ -122,7 +122,7 @@ TEST_F(AccessReviewsTest, ASilentServerIsToldOnceAndWithoutTheToken) {
   const std::string log = testing::internal::GetCapturedStderr();
   EXPECT_EQ(got_, (std::vector{Access::kUndecided, Access::kUndecided, Access::kUndecided,
                                Access::kForbidden}));
-  EXPECT_EQ(reviewed_.size(), 4u) << "not knowing is not remembered";
+  EXPECT_EQ(reviewed_.size(), 4u) << "an unknown result is not cached";
   EXPECT_THAT(log, HasSubstr("does not review tokens"));
   EXPECT_EQ(log.find("does not review tokens"), log.rfind("does not review tokens"));
   EXPECT_THAT(log, HasSubstr("reviews tokens again"));
