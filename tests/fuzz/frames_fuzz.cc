@@ -52,10 +52,10 @@ void RunHolding(std::span<const std::byte> bytes) {
   Opening opening(2, 0, {.position = {.has_state = true, .applied_ticks = 4}, .current = true});
   opening.OnOpen(1, *holding);
   (void)opening.next();
-  CHECK(opening.furthest()->position.applied_ticks <= kTicks, "nobody is ahead of the job");
+  CHECK(opening.furthest()->position.applied_ticks <= kTicks, "no member is ahead of the job");
   const ShardDealing dealing =
       ReassignMissingShards(kShards, opening.finished(), opening.in_sync());
-  CHECK(IsComplete(dealing.map), "every shard is somebody's");
+  CHECK(IsComplete(dealing.map), "every shard has an owner");
 }
 
 void RunTrailer(std::span<const std::byte> bytes) {

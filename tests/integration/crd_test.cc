@@ -111,7 +111,7 @@ TEST_F(JobDefinitionTest, GoodJobsAreTaken) {
                           "hostPath": {"path": "/mnt/shared", "type": "DirectoryOrCreate"}}}}})"},
       {"NFS", R"({"spec": {"checkpoint": {"volume": {"persistentVolumeClaim": null,
                           "nfs": {"server": "files", "path": "/export"}}}}})"},
-      {"one that goes on where another job stood",
+      {"one that continues from another job's checkpoint",
        R"({"spec": {"checkpoint": {"resumeFrom": {"jobUid": "0a1b2c3d-1111-2222-3333-444455556666"}}}})"},
       {"the same, by a path",
        R"({"spec": {"checkpoint": {"resumeFrom": {"path": "/archive/digits"}}}})"},

@@ -428,7 +428,7 @@ class Story {
         if (!owner.empty() && !uids.contains(owner)) Complain(path + " has outlived its job");
       }
     }
-    if (!world_.PodsOf("", "coordinator").empty()) Complain("a coordinator of nobody stays");
+    if (!world_.PodsOf("", "coordinator").empty()) Complain("a coordinator without a job remains");
   }
 
   void Complain(const std::string& what) { ADD_FAILURE() << what << "\n" << world_.Describe(); }

@@ -76,7 +76,7 @@ TEST(JobCodec, MoreThanIsAllowedDoesNotCount) {
        "resize.gracePeriodSeconds counts as 50, not as 3585; resize.minRuntimeSeconds counts as "
        "600, not as 86400; resize.cooldownSeconds counts as 20, not as 3600: more is not allowed "
        "in this cluster"},
-      {"what nobody asked for",
+      {"defaults above the limits",
        json::object(),
        {.grace_period = seconds(50), .min_runtime = seconds(0), .cooldown = seconds(20)},
        "resize.gracePeriodSeconds counts as 50, not as 60; resize.cooldownSeconds counts as 20, "

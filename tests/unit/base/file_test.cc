@@ -34,7 +34,7 @@ TEST(Secret, OnlyTheWholeSecretIsTheSame) {
   for (const char* offered : {"", "ab", "abcd", "abd", "ABC"}) {
     EXPECT_FALSE(ConstantTimeEquals(offered, "abc")) << offered;
   }
-  EXPECT_FALSE(ConstantTimeEquals("", "")) << "an empty secret admits nobody";
+  EXPECT_FALSE(ConstantTimeEquals("", "")) << "an empty secret never matches";
 }
 
 }  // namespace

@@ -109,7 +109,7 @@ TEST_F(HttpServerTest, AnswersEveryRequestWithItsStatus) {
        "PUT /echo HTTP/1.1\r\n" + close +
            "Authorization: BEARER operator\r\nContent-Length: 0\r\n\r\n",
        "200", "0:"},
-      {"a client that asks before it sends",
+      {"a client that sends Expect first",
        "PUT /echo HTTP/1.1\r\n" + close + token +
            "Expect: 100-continue\r\nContent-Length: 3\r\n\r\nabc",
        "100", "3:abc"},
@@ -117,7 +117,7 @@ TEST_F(HttpServerTest, AnswersEveryRequestWithItsStatus) {
        "PUT /echo HTTP/1.1\r\n" + close + token + "Content-Length: 1000\r\n\r\n" +
            std::string(kBodyMax, 'x'),
        "200", "1000:x"},
-      {"a body that says it is too large",
+      {"a body whose announced size is too large",
        "PUT /echo HTTP/1.1\r\n" + close + token + "Content-Length: 1001\r\n\r\n" +
            std::string(kBodyMax + 1, 'x'),
        "413", "too large"},

@@ -65,7 +65,7 @@ TEST(LoopNotifier, MayEndInItsCall) {
 
 TEST(LoopNotifier, TheLoopMayNeverComeToIt) {
   SimEventLoop loop;
-  LoopNotifier notifier(loop, [] { ADD_FAILURE() << "nobody runs the loop"; });
+  LoopNotifier notifier(loop, [] { ADD_FAILURE() << "the loop does not run"; });
   notifier.Notify();
 }
 

@@ -48,7 +48,7 @@ class HashesTest(unittest.TestCase):
             # what, hashes by step, steps that differ
             ("the same", {5: ["a"], 10: ["b", "b"]}, []),
             ("another run's other parameters", {5: ["a"], 10: ["c"]}, [10]),
-            ("the first that told had others, the last not", {5: ["x", "a"]}, [5]),
+            ("only the first report differs", {5: ["x", "a"]}, [5]),
             ("two of a step that the other run did not reach", {15: ["d", "e"]}, [15]),
             ("no step in common", {15: ["d"]}, []),
         ]

@@ -12,7 +12,7 @@ class OrderTest(unittest.TestCase):
             # what, repeats, order
             ("all in each round", {"a": 2, "b": 2}, "a0 b0 a1 b1"),
             ("alone", {"a": 3}, "a0 a1 a2"),
-            ("who has fewer is in rounds that lie apart", {"a": 4, "b": 2}, "a0 a1 b0 a2 a3 b1"),
+            ("fewer repeats are spread over the rounds", {"a": 4, "b": 2}, "a0 a1 b0 a2 a3 b1"),
             ("none is left out", {"a": 5, "b": 5, "c": 2}, "a0 b0 a1 b1 a2 b2 c0 a3 b3 a4 b4 c1"),
         ]
         for what, repeats, expected in cases:

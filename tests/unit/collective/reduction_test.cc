@@ -397,7 +397,7 @@ TEST(Reduction, WhatIsAddedUpForOthersTakesTheRoomOfItsPieces) {
   } kCases[] = {
       {"each of eight speaks for one of eight pieces", 32, {0, 0, 0, 0, 1, 1, 1, 1}, 8 + 1},
       {"one host", 8, {5, 5, 5, 5}, 4},
-      {"nobody has a neighbour", 8, {3, 1, 2, 0}, 4},
+      {"no rank shares a host", 8, {3, 1, 2, 0}, 4},
   };
   std::mt19937 random(29);
   for (const auto& item : kCases) {
@@ -505,7 +505,7 @@ TEST(Reduction, RefusesFramesThatDoNotFit) {
        with([](Frame& f) { f.payload.view = f.payload.view.first(f.payload.view.size() - 1); })},
       {"empty", kInvalid, 1, with([](Frame& f) { f.payload = {}; })},
       {"from itself", kInvalid, 0, good},
-      {"from nobody", kInvalid, 2, good},
+      {"from no rank", kInvalid, 2, good},
       {"from below", kInvalid, -1, good},
       {"a root with the wrong node", kInvalid, 1, with([](Frame& f) {
          f.header.kind = FrameKind::kRoot;

@@ -22,7 +22,7 @@ TEST(ShardDealing, DealsWhatNobodyHasFinished) {
        {{{0, 2}, {4, 2}}, {{2, 2}, {6, 2}}},
        {{{4, 2}}, {{6, 2}}}},
       {"all was finished but sent", {{{0, 4}}, {{4, 4}}}, {{{0, 4}}, {{4, 4}}}, {{}, {}}},
-      {"who had finished more does not do less: all begin at the same time",
+      {"finished shards do not reduce a rank's share: all begin at the same time",
        {{{0, 4}, {4, 1}}, {}},
        {{{0, 4}, {4, 1}, {5, 1}, {6, 1}}, {{7, 1}}},
        {{{5, 1}, {6, 1}}, {{7, 1}}}},

@@ -77,7 +77,7 @@ class ShmWorld final : public TcpWorld {
     folder_ = name;
   }
   ~ShmWorld() override {
-    CHECK(std::filesystem::is_empty(folder_), "who leaves takes its socket along");
+    CHECK(std::filesystem::is_empty(folder_), "a learner that leaves removes its socket");
     std::filesystem::remove(folder_);
   }
   std::unique_ptr<PeerTransport> NewTransport(const LearnerId& self) override {

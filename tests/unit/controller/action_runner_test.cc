@@ -206,7 +206,7 @@ TEST_F(UnknownOutcomeTest, WhatBecameOfAGate) {
   } kCases[] = {
       {"it is open now", pod("7", R"("spec": {})"), {}, true, false, {}},
       {"another version", Taken("Conflict"), {}, false, false, ErrorCode::kConflict},
-      {"the pod is gone", NotFound(), {}, false, false, ErrorCode::kNotFound},
+      {"the pod is deleted", NotFound(), {}, false, false, ErrorCode::kNotFound},
       {"unwell", Unwell(), {}, false, true, ErrorCode::kUnavailable},
       {"throttled", No(429), {}, false, true, ErrorCode::kThrottled},
       {"a webhook fails, opened before", No(500), pod("7", R"("spec": {})"), true, false, {}},
@@ -216,9 +216,9 @@ TEST_F(UnknownOutcomeTest, WhatBecameOfAGate) {
       {"refused, opened before", No(403), pod("7", R"("spec": {})"), true, false, {}},
       {"refused, not opened", No(403), pod("6", gated), false, false, ErrorCode::kDenied},
       {"refused, changed", No(422), pod("7", gated), false, false, ErrorCode::kConflict},
-      {"refused, gone", No(403), NotFound(), false, false, ErrorCode::kNotFound},
-      {"nobody may look", No(403), No(403), false, true, ErrorCode::kDenied},
-      {"who asks is not known", No(401), No(401), false, true, ErrorCode::kDenied},
+      {"refused, deleted", No(403), NotFound(), false, false, ErrorCode::kNotFound},
+      {"reading is forbidden", No(403), No(403), false, true, ErrorCode::kDenied},
+      {"the operator is not authenticated", No(401), No(401), false, true, ErrorCode::kDenied},
   };
   const OpenGate open{.pod = "a", .uid = "u", .resource_version = "6"};
   for (const auto& c : kCases) {
@@ -340,7 +340,7 @@ TEST(ActionRunner, WhenAllIsDone) {
       {"an error", {.error = kube::KubeError(ErrorCode::kUnavailable, "unwell")}, false, false},
       {"after no answer it was not there", {}, true, false},
       {"after no answer it was there", {.created = {Learner(0, Life::kGated)}}, true, true},
-      {"a gate that nobody answers for", {.unanswered = "webhook"}, false, false},
+      {"a gate that the server does not answer for", {.unanswered = "webhook"}, false, false},
       {"a gate that is open after all",
        {.opened = {Learner(0, Life::kStarting)}, .unanswered = "webhook"},
        false,

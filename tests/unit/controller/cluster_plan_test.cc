@@ -39,7 +39,7 @@ TEST(ClusterPlan, WhatIsNewsForAJob) {
       {"nothing", [](planner::Decision&, JobView&) {}, false},
       {"a size", [](planner::Decision& d, JobView&) { d.to = 3; }, true},
       {"an entitlement", [](planner::Decision& d, JobView&) { d.entitlement = 3; }, true},
-      {"a learner goes", [](planner::Decision& d, JobView&) { d.drop = {"a"}; }, true},
+      {"a learner leaves", [](planner::Decision& d, JobView&) { d.drop = {"a"}; }, true},
       {"a learner comes", [](planner::Decision& d, JobView&) { d.create = {{"gpu-1"}}; }, true},
       {"a sentence", [](planner::Decision& d, JobView&) { d.reason.sentence = "new"; }, true},
       {"a sentence with other numbers, while progress waits for its turn",

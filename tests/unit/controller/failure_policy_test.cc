@@ -41,7 +41,7 @@ TEST(FailurePolicy, CountsEachFailureOnceUntilAStepIsCommitted) {
        1,
        {3, 4},
        ""},
-      {"its pod is gone", {.count = 1, .step = 5, .counted = {3}}, 5, {}, 1, 0, {}, ""},
+      {"its pod is deleted", {.count = 1, .step = 5, .counted = {3}}, 5, {}, 1, 0, {}, ""},
       {"progress forgives", {.count = 2, .step = 5, .counted = {3}}, 6, {Failed(3)}, 0, 0, {3}, ""},
       {"progress, then a failure",
        {.count = 2, .step = 5, .counted = {3}},

@@ -98,7 +98,7 @@ TEST(Problems, TheMostTellingIsTold) {
       {"configuration",
        [](JobView& view) { Waits(view.learners[0], "CreateContainerConfigError"); }, "",
        "ContainerCannotStart"},
-      {"a pod that is being deleted says nothing",
+      {"a pod that is being deleted does not count",
        [](JobView& view) {
          Waits(view.learners[1], "ErrImagePull");
          view.learners[1].meta.deleted = At(1);
@@ -129,7 +129,7 @@ TEST(Problems, TheMostTellingIsTold) {
          view.soft_state.mount_causes[Name(0)] = {};
        },
        "", "VolumeNotMounted"},
-      {"not mounted, and not asked why",
+      {"not mounted, cause not requested yet",
        [](JobView& view) {
          view.learners[0].conditions = {{.type = "PodReadyToStartContainers"}};
          view.soft_state.clocks.starting_since[Name(0)] = At(0);
@@ -141,7 +141,7 @@ TEST(Problems, TheMostTellingIsTold) {
          view.soft_state.clocks.starting_since[Name(0)] = At(95);
        },
        "", ""},
-      {"says nothing to its coordinator",
+      {"does not contact its coordinator",
        [](JobView& view) {
          view.learners[1].containers[0].running_since = At(40);
          view.coordinator = Training({0});

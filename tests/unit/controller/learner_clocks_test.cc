@@ -65,7 +65,7 @@ TEST(LearnerClocks, AJobIsBelowItsMinimumByThoseThatStay) {
       {"enough", 2, {Learner(0, Life::kRunning), Learner(1, Life::kGated)}, false, false},
       {"too few", 2, {Learner(0, Life::kRunning)}, false, true},
       {"one has ended", 2, {Learner(0, Life::kRunning), Learner(1, Life::kFailed)}, false, true},
-      {"one goes", 2, {Learner(0, Life::kRunning), Learner(1, Life::kRunning)}, true, true},
+      {"one leaves", 2, {Learner(0, Life::kRunning), Learner(1, Life::kRunning)}, true, true},
       {"one is deleted",
        2,
        {Learner(0, Life::kRunning), Deleting(Learner(1, Life::kRunning))},

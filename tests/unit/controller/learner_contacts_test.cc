@@ -23,7 +23,7 @@ TEST(LearnerContacts, WhoHasSpokenToTheCoordinator) {
     bool named;
     bool met;
   } kCases[] = {
-      {"nobody names it", {}, false, false, true, Life::kRunning, false, false},
+      {"it is not named", {}, false, false, true, Life::kRunning, false, false},
       {"it is named", {}, true, false, true, Life::kRunning, true, true},
       {"it was", {.named = {"uid-0"}}, false, false, true, Life::kRunning, true, true},
       {"it was met", {.met = {"uid-0"}}, false, false, true, Life::kRunning, false, true},
@@ -56,9 +56,9 @@ TEST(LearnerContacts, WhoIsGoneAndNamedStill) {
   } kCases[] = {
       {"it was there", {.named = {"uid-0"}}, false, true, true},
       {"it is", {.named = {"uid-0"}}, true, true, false},
-      {"it was looked for in vain", {.gone = {"uid-0"}}, false, true, true},
+      {"it was looked for and not found", {.gone = {"uid-0"}}, false, true, true},
       {"never seen", {}, false, true, false},
-      {"nobody names it any more", {.gone = {"uid-0"}}, false, false, false},
+      {"it is no longer named", {.gone = {"uid-0"}}, false, false, false},
   };
   for (const auto& c : kCases) {
     JobView view{.job = Shared(AdmittedJob(1))};

@@ -29,7 +29,7 @@ TEST(MountCause, IsTheNewestThatSaysWhy) {
       {"none", {}, ""},
       {"of other things only", {other}, ""},
       {"the newer of two", {refused, missing}, "mount.nfs: access denied"},
-      {"a summary comes after, and says less", {missing, summary}, "configmap \"model\" not found"},
+      {"a later summary with fewer details", {missing, summary}, "configmap \"model\" not found"},
       {"nothing but a summary",
        {summary},
        "Unable to attach or mount volumes: unmounted volumes=[model]"},

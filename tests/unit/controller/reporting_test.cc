@@ -26,7 +26,7 @@ TEST(Reporting, ThatTheClusterDropsLearnersAskedIsNewsOnceANumber) {
       {"dropped", 4, {}, true, 4},
       {"again", 4, {}, false, 4},
       {"another", 6, {}, true, 6},
-      {"nothing is sent any more", {}, {}, false, 6},
+      {"nothing more is sent", {}, {}, false, 6},
       {"the definition is of this version now", 6, 6, false, {}},
   };
   Reporting reporting;

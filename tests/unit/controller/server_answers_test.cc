@@ -27,7 +27,7 @@ TEST(ServerAnswers, AQuotaLacksGpusIfThatIsAllThatItNames) {
       {"pods", 403, "exceeded quota: pods, requested: pods=1, used: pods=3, limited: pods=3",
        false},
       {"another GPU", 403, "exceeded quota: q, requested: requests.amd.com/gpu=1, used: x", false},
-      {"the sentence of somebody else", 400,
+      {"the same message with another status", 400,
        "exceeded quota: gpus, requested: requests.nvidia.com/gpu=1, used: x", false},
       {"it breaks off", 403, "exceeded quota: gpus, requested: requests.nvidia.com/gpu=1", false},
   };
@@ -52,7 +52,8 @@ TEST(ServerAnswers, WhatAnErrorMeans) {
       {"an object that is not understood", ErrorOf(ErrorCode::kInvalid, 0), false, false, false,
        false, ""},
       {"forbidden", ErrorOf(ErrorCode::kDenied, 403), true, false, true, false, ""},
-      {"who asks is not known", ErrorOf(ErrorCode::kDenied, 401), false, false, true, false, ""},
+      {"the operator is not authenticated", ErrorOf(ErrorCode::kDenied, 401), false, false, true,
+       false, ""},
       {"no namespace", ErrorOf(ErrorCode::kNotFound, 404), true, false, false, true, ""},
       {"conflict", ErrorOf(ErrorCode::kConflict, 409), true, false, true, true, ""},
       {"a conflict that was found here", ErrorOf(ErrorCode::kConflict, 0), false, false, true, true,

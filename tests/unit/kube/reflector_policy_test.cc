@@ -81,7 +81,7 @@ const ReflectedError kErrors[] = {
     {"the position expired", Answered(ErrorCode::kGone, 410), ReflectorAction::kList},
     {"the position is from the future, after a restore", Answered(ErrorCode::kTimeout, 504),
      ReflectorAction::kList},
-    {"the kind is gone", Answered(ErrorCode::kNotFound, 404), ReflectorAction::kList},
+    {"the kind does not exist", Answered(ErrorCode::kNotFound, 404), ReflectorAction::kList},
     {"forbidden", Answered(ErrorCode::kDenied, 403), ReflectorAction::kList},
     {"a garbled line", KubeError(ErrorCode::kInternal, "no event"), ReflectorAction::kList},
     {"an endless line", KubeError(ErrorCode::kInvalid, "too long"), ReflectorAction::kList},

@@ -204,7 +204,7 @@ TEST_F(CoordinatorCoreTest, ALeaveDoesNotWaitForAStateThatIsOnItsWay) {
     const char* leaving;
     Lines want;
   } kCases[] = {
-      {"one of those who hold it",
+      {"one of the holders",
        "ac",
        "d",
        {"persist 3", "a: prepare 1.3 ac", "c: prepare 1.3 ac", "d: leave at a boundary"}},
@@ -221,12 +221,12 @@ TEST_F(CoordinatorCoreTest, ALeaveDoesNotWaitForAStateThatIsOnItsWay) {
        "d",
        {"persist 3", "a: prepare 1.3 ace", "c: prepare 1.3 ace", "e: prepare 1.3 ace",
         "d: leave at a boundary"}},
-      {"all: a checkpoint is written by those who can",
+      {"all: those that hold it write a checkpoint",
        "",
        "acd",
        {"persist 3", "a: announce 1.3 ", "a: leave at a boundary", "c: leave at a boundary",
         "d: leave at a boundary"}},
-      {"but the last who hold it", "c", "ad", {"a: leave at a boundary", "d: leave at a boundary"}},
+      {"but the last holders", "c", "ad", {"a: leave at a boundary", "d: leave at a boundary"}},
       {"but a join", "acde", "", {}},
   };
   for (const auto& item : kCases) {

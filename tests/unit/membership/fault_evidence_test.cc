@@ -99,7 +99,7 @@ TEST_F(FaultEvidenceTest, WaitsForThoseWhoMayComeBack) {
       {"peers and coordinator lost it together", "c", 20, true, 20.2},
       {"and a little later", "c", 19, true, 20.2},
       {"lost by its peers only then", "c", 18.9, true, 20.5},
-      {"nobody else holds the state", "c", 20, false, 20.5},
+      {"no other member holds the state", "c", 20, false, 20.5},
       {"its peers did not lose it", "d", 20, true, 23},
       {"nor before", "d", 15, true, 23},
   };

@@ -136,7 +136,7 @@ TEST_F(MembershipHistoryTest, RankZeroHoldsTheState) {
   } kCases[] = {
       {"it does", "abc", "abc", "abcd", "abcd"},
       {"it does not", "abc", "bc", "abcd", "bcad"},
-      {"nobody does", "abc", "", "abcd", "abcd"},
+      {"no member does", "abc", "", "abcd", "abcd"},
       {"all ranks of a learner do", "aAbB", "aAbB", "bBaA", "bBaA"},
       {"not all ranks of a learner do", "aAbB", "aAb", "bBaA", "aAbB"},
   };

@@ -58,15 +58,15 @@ TEST_F(ProposerTest, ProposesWhatThePlanWants) {
     const char* want;
   } kCases[] = {
       {"the first", "", "", "abc", "", "", 0s, "abc"},
-      {"only those who are there", "", "", "abc", "", "b", 0s, "ac"},
+      {"only connected learners", "", "", "abc", "", "b", 0s, "ac"},
       {"nothing new", "ab", "ab", "ab", "", "", 0s, "nothing"},
       {"a join", "ab", "ab", "abc", "", "", 0s, "abc"},
       {"a leave", "ab", "ab", "a", "b", "", 0s, "a, leaving"},
       {"both", "ab", "ab", "ac", "b", "", 0s, "ac, leaving"},
       {"all leave", "ab", "ab", "", "ab", "", 0s, ", leaving"},
-      {"all leave, somebody joins: a bridge", "ab", "ab", "c", "ab", "", 0s, "ac, leaving"},
-      {"somebody may be back", "ab", "ab", "abc", "", "b", 9s, "nothing"},
-      {"somebody is away", "ab", "ab", "abc", "", "b", 10s, "ac, leaving"},
+      {"all leave, one joins: a bridge", "ab", "ab", "c", "ab", "", 0s, "ac, leaving"},
+      {"a lost learner may come back", "ab", "ab", "abc", "", "b", 9s, "nothing"},
+      {"a learner is lost", "ab", "ab", "abc", "", "b", 10s, "ac, leaving"},
       {"one change after the other", "ab", "a", "abc", "", "", 0s, "nothing"},
   };
   for (const auto& test : kCases) {

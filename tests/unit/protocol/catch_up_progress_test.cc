@@ -41,8 +41,8 @@ TEST(CatchUpProgress, ThoseInSyncMayBeAheadByTheBacklog) {
       {"one more", 10, {true, false, true}, 15, true},
       {"it has come further", 12, {true, false, true}, 16, false},
       {"not far enough", 12, {true, false, true}, 17, true},
-      {"what came late takes nothing back", 3, {true, false, true}, 14, false},
-      {"nobody is behind", 10, {true, true, true}, 99, false},
+      {"a late report takes nothing back", 3, {true, false, true}, 14, false},
+      {"no member is behind", 10, {true, true, true}, 99, false},
       {"one of two", 12, {true, false, false}, 15, true},
   };
   for (const auto& test : kCases) {

@@ -42,7 +42,7 @@ TEST(HangDetector, FindsOneCallThatTakesTooLong) {
     std::vector<Seen> story;
     std::optional<Duration> found;
   } kCases[] = {
-      {"nothing is asked of it", {}, std::nullopt},
+      {"the program has no call", {}, std::nullopt},
       {"a shard", {{5s, shard}}, 25s},
       {"a shard that ends in time", {{5s, shard}, {24s, std::nullopt}}, std::nullopt},
       {"a shard after another", {{5s, shard}, {24s, next}}, 44s},

@@ -111,7 +111,7 @@ TEST(MembershipView, FateOfAFrameFollowsFromItsMembershipAndWhereTheLearnerStand
        "HHHHHHH",
        "HHHHHHH"},
       {"aborted", works, {.stopped = true}, "--DHHHH", "--DHHHH"},
-      {"is proposed a successor of the present one: the boundary says when to enter it",
+      {"a successor of the current one is proposed: it is entered at the boundary",
        proposed(kPresent),
        {},
        "--DHHHH",
@@ -140,12 +140,12 @@ TEST(MembershipView, FateOfAFrameFollowsFromItsMembershipAndWhereTheLearnerStand
        "HHHFFFF",
        "HHHHHHH"},
       {"was let go, and aborted since", released, {.stopped = true}, "--D-HHH", "--D-HHH"},
-      {"was let go, is asked back into a successor",
+      {"was let go, is called back into a successor",
        asked_back(kSecond),
        {.released = true},
        "--DFEFF",
        "--D-EHH"},
-      {"was let go, is asked back into another successor of the one that it was in",
+      {"was let go, is called back into another successor of its last membership",
        asked_back(kPresent),
        {.released = true},
        "--DFFFF",
@@ -244,10 +244,10 @@ TEST(MembershipView, ABoundaryLeavesBehindThoseInSyncAndThoseWhoGo) {
     std::string want;
   } kCases[] = {
       {"all stay in sync", "", {true, true, true}, "sab", "sab"},
-      {"one goes", "", {true, true, true}, "sa", "sab"},
-      {"who catches up is not waited for", "", {true, true, false}, "sab", "sa"},
-      {"unless it goes", "", {true, true, false}, "sa", "sab"},
-      {"who comes is not left behind", "", {true, true, true}, "sabc", "sab"},
+      {"one leaves", "", {true, true, true}, "sa", "sab"},
+      {"a member that catches up is not waited for", "", {true, true, false}, "sab", "sa"},
+      {"unless it leaves", "", {true, true, false}, "sa", "sab"},
+      {"a joiner is not left behind", "", {true, true, true}, "sabc", "sab"},
       {"those of the boundary before are not forgotten", "cd", {true, false, false}, "sa", "cdsb"},
   };
   for (const auto& test : kCases) {
@@ -380,10 +380,10 @@ TEST(MembershipView, LossesPutOffAreOneThatTellsWhoIsAccusedAndWhyFirst) {
     std::string cause;
   } kCases[] = {
       {"an abort without accusation gives no cause", {kGaveUp, kReset}, "a", "reset"},
-      {"whenever it says so", {kReset, kGaveUp}, "a", "reset"},
+      {"in any order", {kReset, kGaveUp}, "a", "reset"},
       {"the first accusation counts", {kGaveUp, kAlsoGaveUp, kTwo, kReset}, "ba", "timed out"},
-      {"nobody is accused twice", {kReset, kSilent}, "a", "reset"},
-      {"nobody is accused twice among others", {kReset, kTwo}, "ab", "reset"},
+      {"no member is accused twice", {kReset, kSilent}, "a", "reset"},
+      {"no member is accused twice among others", {kReset, kTwo}, "ab", "reset"},
       {"the first abort is named", {kGaveUp, kAlsoGaveUp}, "", "a aborted"},
   };
   for (const auto& test : kCases) {

@@ -60,7 +60,7 @@ TEST(Team, OnlyThoseInSyncCompute) {
        Reproducibility::kStatistical,
        {true, true, true},
        {2, 1, 1}},
-      {"leaves of those who compute",
+      {"leaves of the computing members",
        Reproducibility::kStatistical,
        {true, false, true},
        {1, 0, 1}},

@@ -195,7 +195,7 @@ TEST(CheckpointDriver, RankZeroSaysWhyAnothersSliceIsMissing) {
     std::string error;
     std::string reason;
   } kCases[] = {
-      {"told of this one", 7, false, missing + ": peer: " + kNoSpace.message, "VolumeFull"},
+      {"reported for this one", 7, false, missing + ": peer: " + kNoSpace.message, "VolumeFull"},
       {"of one before", 6, false, missing, "WriteFailed"},
       {"of another try at the same tick", 7, true, missing, "WriteFailed"},
   };

@@ -172,7 +172,7 @@ TEST(Training, RankZeroTakesMetricsOver) {
     StateSummary held;
     Lines want;
   } kCases[] = {
-      {"no line is known", 0, HeldAt(5), {"cut 5"}},
+      {"there is no last line", 0, HeldAt(5), {"cut 5"}},
       {"at the first tick", 0, HeldAt(0), {"cut 0"}},
       {"the line of the last tick may be missing", 0, HeldAt(5, "{}"), {"cut 4", "append 4 {}"}},
       {"others write none", 1, HeldAt(5, "{}"), {}},
@@ -256,11 +256,11 @@ TEST(Training, OneThatIsFarBehindIsWaitedFor) {
     std::function<void(TrainingOf&)> before;
     Tick want;  // committed ticks, of five
   } kCases[] = {
-      {"so many ticks wait at it", [](TrainingOf&) {}, 3},
+      {"too many ticks wait at it", [](TrainingOf&) {}, 3},
       {"unless it begins again with the next tick",
        [](TrainingOf& it) { it.says.announced = MembershipOf({2, 8}, 2); }, 5},
-      {"unless others have gone on", [](TrainingOf& it) { it.others_go_on = true; }, 5},
-      {"unless somebody is about to leave",
+      {"unless the others have continued", [](TrainingOf& it) { it.others_go_on = true; }, 5},
+      {"unless a member is about to leave",
        [](TrainingOf& it) { ASSERT_TRUE(it.view.Propose(MembershipOf({2, 8}, 1), kOpened)); }, 5},
   };
   for (const auto& test : kCases) {

@@ -76,7 +76,7 @@ TEST_F(ReviewAccessTest, LetsNobodyInByMistake) {
   const Case kCases[] = {
       {"an expired token", R"({"status": {"authenticated": false, "error": "token has expired"}})",
        "", Access::kUnknown},
-      {"a token of nobody", R"({"status": {}})", "", Access::kUnknown},
+      {"an invalid token", R"({"status": {}})", "", Access::kUnknown},
       {"authenticated as text", R"({"status": {"authenticated": "true", "user": {}}})", "",
        Access::kUnknown},
       {"no status", R"({"kind": "TokenReview"})", "", std::nullopt},
@@ -90,7 +90,7 @@ TEST_F(ReviewAccessTest, LetsNobodyInByMistake) {
       {"allowed and denied", kPrometheus, R"({"status": {"allowed": true, "denied": true}})",
        Access::kForbidden},
       {"allowed as text", kPrometheus, R"({"status": {"allowed": "true"}})", Access::kForbidden},
-      {"an error beside a refusal", kPrometheus,
+      {"an error together with a refusal", kPrometheus,
        R"({"status": {"allowed": false, "evaluationError": "webhook"}})", Access::kForbidden},
       {"no decision", kPrometheus, R"({"spec": {}})", std::nullopt},
   };

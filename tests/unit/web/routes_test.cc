@@ -31,7 +31,7 @@ TEST(ProbeRoutes, TellABusyLoopFromOneThatHangs) {
   };
   const Case kCases[] = {
       {"it moves", 0s, "", 200, 200, "ok\n"},
-      {"it does not know the cluster yet", 1s, "still listing objects", 200, 503,
+      {"its caches are not in sync yet", 1s, "still listing objects", 200, 503,
        "still listing objects\n"},
       {"a plan that takes long", 30s, "", 200, 200, "ok\n"},
       {"it hangs", 31s, "", 503, 503, "the control loop has not moved for 31 s\n"},
