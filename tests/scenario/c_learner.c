@@ -1,6 +1,6 @@
-/* A learner in C: what pliant.h says is all that it knows. Least squares with momentum, noise as
- * dropout would make it, and a buffer that follows the data's mean, as BatchNorm would.
- * TOY_EPOCHS sets how long it takes, TOY_FAIL_AT_STEP makes it fail. */
+/* A learner in C that uses only pliant.h. Least squares with momentum, noise like that of dropout,
+ * and a buffer that follows the data's mean, as in BatchNorm. TOY_EPOCHS sets the duration,
+ * TOY_FAIL_AT_STEP makes it fail. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static uint64_t Number(const char* name, uint64_t otherwise) {
   return text != NULL ? strtoull(text, NULL, 10) : otherwise;
 }
 
-/* -1 ... 1. */
+/* Returns a value in [-1, 1] from a hash. */
 static float Noise(uint64_t a, uint64_t b) {
   uint64_t z = a * 0x9e3779b97f4a7c15U + b + 1;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
@@ -55,7 +55,7 @@ static void Register(const char* name, int32_t role, int32_t dtype, int64_t elem
 }
 
 static void Compute(const pliant_work* work, int train) {
-  float* const gradient = work->gradient; /* of the weights, in place; that of the bias is handed in */
+  float* const gradient = work->gradient; /* of the weights; the bias's is handed in */
   float bias_gradient = 0;
   double loss = 0;
   double correct = 0;
