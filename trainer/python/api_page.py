@@ -1,4 +1,4 @@
-"""Makes docs/python-api.md of the package's docstrings: python3 api_page.py > docs/python-api.md
+"""Makes docs/python-api.md from the package's docstrings: python3 api_page.py > docs/python-api.md
 
 It reads the sources and imports nothing, so it needs no framework.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 
 _PACKAGE = Path(__file__).parent / "pliant"
 
-# What users meet: a heading, the module, and the name there.
+# The public API: heading, module, name in the module.
 _ENTRIES = (
     ("pliant.attach", "_attach.py", "attach"),
     ("pliant.Elastic", "_loop.py", "Elastic"),
@@ -67,7 +67,7 @@ def page() -> str:
 
 
 def _find(tree: ast.Module, name: str) -> _Function | ast.ClassDef:
-    # The last one: those before are its overloads.
+    # The last definition: the earlier ones are its overloads.
     *_, found = (n for n in tree.body if isinstance(n, _Function | ast.ClassDef) and n.name == name)
     return found
 
@@ -135,14 +135,14 @@ def _argument(argument: ast.arg, default: ast.expr | None) -> str:
 
 
 def _annotation(node: ast.expr | None) -> str:
-    """Quoted or not."""
+    """The annotation as text, without quotes."""
     if node is None:
         return "Any"
     return str(node.value) if isinstance(node, ast.Constant) else ast.unparse(node)
 
 
 def _text(docstring: str) -> Iterator[str]:
-    """Paragraphs as they are; a block of `name: what it is` lines as a list."""
+    """Paragraphs unchanged; a block of `name: description` lines as a list."""
     if not docstring:
         return
     listed: list[str] = []

@@ -1,6 +1,7 @@
-"""Builds the wheel as scikit-build-core does, and says what it needs: `linux` in a wheel's name lets pip
-install it on any machine, also where the C library is too old to load it. `manylinux_2_38` (PEP 600)
-is for glibc 2.38 and later.
+"""Builds the wheel with scikit-build-core, then names the glibc it needs in its platform tag.
+
+With the tag `linux` pip would install it on any machine, also where glibc is too old to load it.
+`manylinux_2_38` (PEP 600) means glibc 2.38 or later.
 """
 
 import re
@@ -41,7 +42,7 @@ def build_wheel(
 
 
 def _glibc_needed(library: Path) -> tuple[int, int]:
-    """The newest version of symbols of glibc that it was linked with."""
+    """The newest glibc symbol version that the library was linked with."""
     said = subprocess.run(
         ["objdump", "--private-headers", str(library)],
         stdout=subprocess.PIPE,

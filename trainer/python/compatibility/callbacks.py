@@ -1,4 +1,5 @@
-"""Base classes of what scripts for Watson Machine Learning Accelerator hand to FabricModel."""
+"""Base classes of callbacks and loggers that scripts for Watson Machine Learning Accelerator pass
+to FabricModel."""
 
 from typing import Any
 
@@ -8,10 +9,10 @@ settle_environment()
 
 
 class Callback:
-    """Called on every learner. `params` has the optimizer, the model and the number of epochs: what
-    is changed in them is the same on all learners, and reaches those that join. params["stop"]()
-    ends the training with the step before, wherever it is called alike on all learners. `model` is
-    the same as in `params`."""
+    """Called on every learner. `params` has the optimizer, the model and the number of epochs.
+    Changes to them are made on all learners alike, and reach learners that join. params["stop"]()
+    ends the training with the last committed step; all learners must call it at the same step.
+    `model` is params["model"]."""
 
     def __init__(self) -> None:
         self.params: dict[str, Any] = {}
@@ -28,9 +29,9 @@ class Callback:
 
 
 class LoggerCallback:
-    """Called on one learner at a time. Of the two signatures that there were, either may be
-    defined: (loss, acc, completed_batch, worker=0), acc in per cent, or (metrics, iteration, epoch,
-    workers)."""
+    """Called on one learner at a time. log_train_metrics and log_test_metrics may have either of
+    two signatures: (loss, acc, completed_batch, worker=0), acc in percent, or (metrics, iteration,
+    epoch, workers)."""
 
     def log_train_metrics(self, *arguments: Any) -> None: ...
     def log_test_metrics(self, *arguments: Any) -> None: ...

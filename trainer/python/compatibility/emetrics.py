@@ -1,5 +1,5 @@
-"""The metrics files of Watson Machine Learning Accelerator's scripts. A script that brings a module
-of this name gets its own."""
+"""Writes the metrics files of Watson Machine Learning Accelerator's scripts. A script that brings
+its own module of this name uses that one."""
 
 import contextlib
 import json
@@ -22,9 +22,9 @@ _told: set[Path] = set()
 
 
 class EMetrics:
-    """Appends records to evaluation-metrics.txt in LOG_DIR, as JSON lines. With a `subId`, that of
-    one try of several, the file is in a folder of that name, and what was recorded of the test
-    group is also written to val_dict_list.json in RESULT_DIR when it is closed."""
+    """Appends records to evaluation-metrics.txt in LOG_DIR, as JSON lines. With a `subId`, which
+    names one of several trials, the file is in a folder of that name. `close` then also writes the
+    records of the test group to val_dict_list.json in RESULT_DIR."""
 
     TEST_GROUP = "test"
     TRAIN_GROUP = "train"
@@ -82,7 +82,7 @@ class EMetrics:
         text = json.dumps(records, default=str)
 
         def replace(folder: Path) -> None:
-            # Several learners may do it at once.
+            # Atomic, because several learners may write it at once.
             scratch = folder / f".{os.uname().nodename}.{os.getpid()}.val_dict_list.json"
             scratch.write_text(text)
             scratch.replace(folder / "val_dict_list.json")
@@ -99,8 +99,8 @@ def _log_folder(sub_id: str | None) -> Path:
 
 
 def _write(folder: Path, write: Callable[[Path], object]) -> None:
-    """In the folder, which is made if need be. What the file system refuses costs the metrics, not
-    the training: of each folder that is said once."""
+    """Calls `write` with the folder, which is created if needed. An error of the file system loses
+    the metrics but does not end the training. It is reported once per folder."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         write(folder)
@@ -111,7 +111,7 @@ def _write(folder: Path, write: Callable[[Path], object]) -> None:
 
 
 def _append(path: Path, line: str) -> None:
-    """At one go, behind what others appended."""
+    """Appends the line in one write, so that lines of several processes do not mix."""
     file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
         os.write(file, line.encode())
@@ -120,9 +120,9 @@ def _append(path: Path, line: str) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """A number of numpy's or torch's as Python's."""
+    """A number of numpy or torch as a Python number."""
     if hasattr(value, "item"):
-        with contextlib.suppress(TypeError, ValueError, RuntimeError):  # of several
+        with contextlib.suppress(TypeError, ValueError, RuntimeError):  # it has several elements
             return value.item()
     return value
 

@@ -1,5 +1,5 @@
-"""What scripts for Watson Machine Learning Accelerator ask about the training that they were
-submitted as: docs/python.md says where the job says it."""
+"""The parameters of a training, for scripts for Watson Machine Learning Accelerator. docs/python.md
+explains how a job sets them."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ def getEpoch() -> int:
 
 
 def getTrainBatchSize() -> int:
-    """Of one device."""
+    """Samples in the batch of one device."""
     return _parameters.train_batch_size()
 
 
@@ -54,7 +54,8 @@ def getOptimizer(model: Any) -> Any:
 
 
 def getLearningRate(optimizer: Any) -> Any:
-    """One of torch.optim.lr_scheduler, to be stepped after each epoch; None: a fixed rate."""
+    """A schedule of torch.optim.lr_scheduler, to be stepped after each epoch; None: a fixed
+    rate."""
     return _parameters.learning_rate(optimizer)
 
 

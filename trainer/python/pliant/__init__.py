@@ -1,4 +1,4 @@
-"""Pliant: training that grows and shrinks while it runs, with the same result.
+"""Pliant: training that grows and shrinks while it runs; the result stays the same.
 
     import pliant
 
@@ -8,7 +8,7 @@
             step.backward(loss_function(model(images), labels))
         step.commit()
 
-or, with a loop that is ours, `pliant.FabricModel`. `python -m pliant doctor` says what works here.
+`pliant.FabricModel` provides the loop itself. `python -m pliant doctor` checks this machine.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -43,7 +43,7 @@ __all__ = [
     "request_learners",
 ]
 
-# Looked up when they are used: they import a framework, which takes seconds.
+# Imported at first use: they import a framework, which takes seconds.
 _LAZY = {
     "EarlyStopping": ".watchers",
     "Elastic": "._loop",

@@ -1,4 +1,4 @@
-"""`python -m pliant`: what works here, and what does not."""
+"""`python -m pliant`: checks what works on this machine."""
 
 import sys
 

@@ -1,5 +1,5 @@
-"""The environment that Watson Machine Learning Accelerator gave to programs, which their scripts
-read. For the modules under whose names they import us."""
+"""The environment variables that Watson Machine Learning Accelerator set and its scripts read.
+Used by the compatibility modules, whose names are those that the scripts import."""
 
 import contextlib
 import os
@@ -18,43 +18,43 @@ _seeded = False
 
 
 def settle_environment() -> None:
-    """What the environment does not say already."""
-    # Scripts look below it for a zip of the old product. Where there is none, Python passes it by.
+    """Sets the variables that the environment does not set already."""
+    # Scripts add a zip file of the old product below it to sys.path. Python ignores a missing one.
     os.environ.setdefault("FABRIC_HOME", "/usr/local")
     volume, job = os.environ.get("PLIANT_CHECKPOINT_DIR"), os.environ.get("PLIANT_JOB_UID")
-    # Alone, where the old product was not, scripts have their own defaults.
+    # Outside a job scripts use their own defaults, as they did without the old product.
     if "PLIANT_COORDINATOR" in os.environ and volume and job:
         os.environ.setdefault("DATA_DIR", tempfile.gettempdir())
-        # Beside the checkpoints: what is written there outlives the pod.
+        # On the checkpoint volume: results outlive the pod.
         results = os.environ.setdefault("RESULT_DIR", str(Path(volume, job, "results")))
         os.environ.setdefault("LOG_DIR", str(Path(results, "log")))
     make_folders()
 
 
 def make_folders() -> None:
-    """Those that scripts write to without making them."""
+    """Creates the folders that scripts write to without creating them."""
     for name in ("RESULT_DIR", "LOG_DIR"):
         folder = os.environ.get(name)
         if folder:
-            with contextlib.suppress(OSError):  # who writes there says so
+            with contextlib.suppress(OSError):  # a write to it reports the error
                 Path(folder).mkdir(parents=True, exist_ok=True)
 
 
 def seed_once() -> None:
-    """Scripts that seed nothing build the same model in each run of a job, and on each learner.
-    Once in a process: what a script seeds later stays."""
+    """Seeds all generators, so that a script that seeds nothing builds the same model in each run
+    of a job and on each learner. Only once in a process: a script may set other seeds later."""
     global _seeded
     if _seeded:
         return
     _seeded = True
     seed = _number("PLIANT_SEED", 0, (1 << 64) - 1) or 0
-    # Before it is imported there is nothing to seed. Beside TensorFlow, which a script of Keras has
-    # imported by now, it would take seconds for nothing.
+    # torch can be seeded only once it is imported. A Keras script has imported TensorFlow by now
+    # and does not need torch, whose import takes seconds.
     if "tensorflow" not in sys.modules and "keras" not in sys.modules:
         _import_if_there("torch")
     _import_if_there("numpy")
     seed_python(seed)
-    # Their generators take no more.
+    # TensorFlow and Keras take 32-bit seeds.
     word = (seed ^ (seed >> 32)) & 0xFFFFFFFF
     if "keras" in sys.modules:
         sys.modules["keras"].utils.set_random_seed(word)
@@ -70,7 +70,7 @@ def _import_if_there(module: str) -> None:
 
 
 def global_batch_size() -> int | None:
-    """The job's; None: the environment names none."""
+    """The job's global batch size, in samples; None: the environment does not set it."""
     return _number("PLIANT_GLOBAL_BATCH_SIZE", 1, 1 << 32)
 
 
@@ -89,7 +89,7 @@ def _number(name: str, least: int, most: int) -> int | None:
 
 
 def wrong(message: str) -> InvalidProgram:
-    """To be raised. Where nobody catches it, the process ends with its exit code, although there is
-    no training yet."""
+    """An error for the caller to raise. If it is not caught, the process ends with the error's exit
+    code, even before a training exists."""
     _install_hook()
     return InvalidProgram(message)

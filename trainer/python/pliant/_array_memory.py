@@ -1,7 +1,7 @@
-"""Tensors and arrays of registered state, in memory that is registered.
+"""Registered memory for the tensors and arrays of registered state.
 
-Where an object hands out the same memory each time, as a module does, that memory is the
-training's, and costs nothing. What it hands out anew is copied.
+An object such as a module returns the same memory each time: that memory itself is registered,
+without a copy. Arrays that an object creates at each call are copied.
 """
 
 import ctypes
@@ -22,12 +22,12 @@ class _Memory(Protocol):
     size: int  # in bytes
 
     def fits(self, value: Any) -> bool:
-        """Whether a value is of the type and the shape of this one."""
+        """Whether the value has this memory's type and shape."""
 
     def write(self, value: Any) -> None: ...
 
     def read(self) -> Any:
-        """A copy: who gets it may change it."""
+        """A copy, which the caller may change."""
 
 
 class _TorchMemory:
@@ -107,7 +107,7 @@ def same_memory(a: Any, b: Any) -> bool:
 
 
 def check(value: Any, path: str) -> None:
-    """InvalidProgram: the array has no plain memory to hand over."""
+    """Raises InvalidProgram if the array has no plain memory to transfer (sparse, of objects)."""
     if _is_torch_tensor(value):
         import torch
 
@@ -124,8 +124,8 @@ def check(value: Any, path: str) -> None:
 
 
 def bytes_of(value: Any) -> tuple[str, list[int], bytes]:
-    """Type, shape and bytes of one that has no memory here. `torch.` before the type tells the two
-    kinds apart."""
+    """Type, shape and bytes of an array that has no registered memory. The type of a torch tensor
+    begins with `torch.`."""
     if is_numpy_array(value):
         return value.dtype.str, list(value.shape), value.tobytes()
     flat = value.detach().cpu().contiguous()
@@ -134,7 +134,7 @@ def bytes_of(value: Any) -> tuple[str, list[int], bytes]:
 
 
 def array_of(dtype: str, shape: list[int], data: bytes) -> Any:
-    """What `bytes_of` took apart."""
+    """The array that `bytes_of` took apart."""
     if not dtype.startswith("torch."):
         import numpy
 
@@ -150,15 +150,15 @@ def array_of(dtype: str, shape: list[int], data: bytes) -> Any:
 
 
 class ArrayMemory:
-    """By the path of each in the state. What is there when the training begins has memory of its
-    own; what comes later, or changes its shape, has none."""
+    """Memory of arrays, by their path in the state. Arrays that exist when the training begins have
+    registered memory; arrays that appear later, or change their shape, have none."""
 
     def __init__(self) -> None:
         self._memories: list[_Memory] = []
         self._places: dict[str, int] = {}
 
     def add(self, path: str, value: Any, *, shared: bool) -> None:
-        """`shared`: its own memory, where that can be."""
+        """`shared`: registers the array's own memory where that is possible."""
         if path in self._places:
             return
         self._places[path] = len(self._memories)
@@ -178,7 +178,7 @@ class ArrayMemory:
             )
 
     def write(self, path: str, value: Any) -> int | None:
-        """Where it is kept. None: it has no memory here."""
+        """Writes the value to its memory and returns its place. None: it has no memory here."""
         place = self._places.get(path)
         if place is None or not self._memories[place].fits(value):
             return None

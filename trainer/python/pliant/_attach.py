@@ -1,4 +1,4 @@
-"""The front door: which framework a model is of, and what each setting means."""
+"""pliant.attach for every framework: finds the model's framework and documents the settings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 
 def is_keras(model: Any) -> bool:
-    """On PyTorch a Keras model is a torch module, too. InvalidProgram: it is of Keras 2."""
+    """Checked before torch: with the PyTorch backend a Keras model is also a torch.nn.Module.
+    Raises InvalidProgram for a model of Keras 2."""
     keras = sys.modules.get("keras")
     if _is_of_keras_2(model, str(getattr(keras, "__version__", ""))):
         with Guard().beginning():
@@ -36,7 +37,7 @@ def is_keras(model: Any) -> bool:
 
 
 def _is_of_keras_2(model: Any, keras_version: str) -> bool:
-    """Told without an import: where there is Keras 2, there may be nothing else."""
+    """Decided without importing Keras: only Keras 2 may be installed."""
     modules = [kind.__module__ for kind in type(model).__mro__ if kind.__name__ == "Model"]
     old: tuple[str, ...] = ("tf_keras.", "tensorflow.python.keras.")
     if keras_version.startswith("2."):
@@ -44,8 +45,8 @@ def _is_of_keras_2(model: Any, keras_version: str) -> bool:
     return any(f"{module}.".startswith(old) for module in modules)
 
 
-# For editors and type checkers. What counts are the functions that these stand for, of which they
-# are copies: tests/python/test_state.py compares them.
+# For editors and type checkers: copies of the signatures of the two frameworks' attach functions.
+# tests/python/test_state.py compares them.
 @overload
 def attach(
     model: torch.nn.Module,
@@ -116,41 +117,43 @@ def attach(
     """Makes the training of a torch.nn.Module or a keras.Model elastic.
 
     In a pod of an ElasticTrainingJob the job decides who trains. Elsewhere this process trains
-    alone, with the same result, writes checkpoints, and goes on from the newest that it finds.
-    Iterate `steps()` of what is returned. InvalidProgram: something given here is wrong.
+    alone, with the same result, writes checkpoints, and resumes from the newest one it finds.
+    Iterate `steps()` of the returned object. Raises InvalidProgram if an argument is wrong.
 
     Arguments:
-        model: on one device, with all its parameters and buffers.
-        optimizer: of PyTorch, any whose step needs gradients only: not LBFGS. Of Keras, an
+        model: the model, complete (all parameters and buffers exist) and on one device.
+        optimizer: PyTorch: any optimizer whose step needs only gradients, so not LBFGS. Keras: an
             optimizer or its name.
         train_data: a map-style dataset (`__len__`, `__getitem__`), or one with `__len__` and
             `stream(shard, start)` (see StreamShard); with Keras also arrays (inputs, truth).
         epochs: passes over the training data.
         batch_size: samples of the global batch, over all learners. None: the job's or, alone, 256.
-        test_data: as train_data; evaluated after each epoch.
+        test_data: like train_data; evaluated after each epoch.
         evaluate: called with a batch of the test data, in evaluation mode and without gradients.
-            Returns the loss, or the loss and how many samples are right. With Keras it may be left
-            out: then `loss` is taken.
-        loss: Keras only: as Keras takes it. A program that hands in gradients of its own
-            (step.backward) needs none.
-        collate: makes a batch of a list of samples, as DataLoader's collate_fn.
-        seed: of the order of the data, and of what a batch draws. None: the job's, else 0. The
-            model's first parameters are the program's: seed the framework before it is built.
-        logical_shards: parts that a batch is computed in, a power of two; the result depends on
-            it. None: the job's or, alone, 1.
+            Returns the loss, or a pair: the loss and the number of correct samples. Optional with
+            Keras: without it, `loss` is used.
+        loss: Keras only: the loss, in any form that Keras accepts. Not needed by a program that
+            passes its own gradients to step.backward.
+        collate: makes a batch from a list of samples, like DataLoader's collate_fn.
+        seed: seed of the order of the data and of random numbers drawn in a batch. None: the
+            job's, else 0. It does not initialize the model: seed the framework before you build it.
+        logical_shards: number of parts that a batch is computed in, a power of two; the result
+            depends on it. None: the job's or, alone, 1.
         drop_last: leave out the samples that do not fill an epoch's last batch. Otherwise that
             batch is smaller, and BatchNorm fails on a shard of one sample.
-        loss_reduction: PyTorch only: what the loss is over a batch, "mean" or "sum".
-        on_nonfinite: what is done with a step whose loss or gradient is not finite: "stop" (exit
-            code 2), "skip" (at most 100 in a row) or "warn". With a scaler, of the loss: it skips
-            steps by itself while it looks for its scale.
+        loss_reduction: PyTorch only: how the loss is reduced over a batch, "mean" or "sum".
+        on_nonfinite: action for a step whose loss or gradient is not finite: "stop" (exit code 2),
+            "skip" (at most 100 in a row) or "warn". With a scaler it applies to the loss only: the
+            scaler itself skips steps while it searches for its scale.
         scaler: PyTorch only: a torch.amp.GradScaler.
-        num_workers: processes that load data ahead. 0: they are loaded between two batches.
-        overlap: PyTorch only: gradients travel while the backward pass goes on. False: when it is
-            over, for a program that calls it several times for some batches and once for others.
-        threads: of each operation on the CPU; part of the result. None: OMP_NUM_THREADS, else 1.
-        checkpoint_dir: None: PLIANT_CHECKPOINT_DIR, else ./checkpoints. In a job always its volume.
-        name: of the training, in logs. None: the model's.
+        num_workers: processes that load data ahead. 0: data are loaded between two batches.
+        overlap: PyTorch only: send gradients during the backward pass. False: send them after it,
+            for a program that calls backward several times for some batches and once for others.
+        threads: CPU threads of each operation; the result depends on it. None: OMP_NUM_THREADS,
+            else 1.
+        checkpoint_dir: folder of checkpoints. None: PLIANT_CHECKPOINT_DIR, else ./checkpoints.
+            Ignored in a job, which uses its volume.
+        name: name of the training in logs. None: the model's.
     """
     common = {
         "epochs": epochs,

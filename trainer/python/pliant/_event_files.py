@@ -1,5 +1,5 @@
-"""TensorBoard's event files, written by a thread of their own: a volume that is full or hangs holds
-up nobody else."""
+"""TensorBoard's event files, written by their own thread, so that a full or hung volume does not
+block the training."""
 
 import contextlib
 import queue
@@ -10,13 +10,13 @@ from typing import Any
 
 from ._say import say
 
-# Minutes of them: what waits longer waits for a volume that hangs, and has a bound.
+# Several minutes of lines. The queue fills only if the volume hangs; the bound limits its memory.
 _MAX_LINES_WAITING = 1000
 _END_SECONDS = 5.0
 
 
 class EventFiles:
-    """Lines of metrics on their way to files in a folder. What cannot be written is told once."""
+    """Writes lines of metrics to event files in a folder. A write error is reported once."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -25,12 +25,12 @@ class EventFiles:
         )
         self._over = False  # nothing more is written
         self._told = False
-        # A daemon: one that hangs does not keep the process.
+        # A daemon: a thread that hangs does not keep the process alive.
         self._thread = threading.Thread(target=self._run, name="pliant-events", daemon=True)
         self._thread.start()
 
     def add(self, line: dict[str, Any], values: dict[str, float]) -> None:
-        """`values` by tag. Does not wait."""
+        """Queues the values, by tag. Does not block."""
         if self._over:
             return
         try:
@@ -39,13 +39,13 @@ class EventFiles:
             self._tell(f"{self._folder} is too slow, some are left out")
 
     def close(self) -> None:
-        """Waits for what is not written yet, but not for long."""
+        """Waits up to _END_SECONDS for the lines that are not written yet."""
         until = time.monotonic() + _END_SECONDS
         with contextlib.suppress(queue.Full):
             self._lines.put(None, timeout=_END_SECONDS)
         self._thread.join(max(0.0, until - time.monotonic()))
         if self._thread.is_alive():
-            self._over = True  # after the line that it writes
+            self._over = True  # the thread ends after the line it is writing
             self._tell(f"{self._folder} is too slow, the last are left out")
 
     def _tell(self, what: str) -> None:
@@ -60,7 +60,7 @@ class EventFiles:
             self._write_all()
         except ImportError as error:
             self._tell(f"there are none, `pip install tensorboard`: {error}")
-        except Exception as error:  # OSError or, where TensorFlow is installed, what it makes of it
+        except Exception as error:  # OSError, or TensorFlow's own error where it is installed
             self._tell(f"no more of them: {type(error).__name__}: {error}")
         self._over = True
 
@@ -75,9 +75,9 @@ class EventFiles:
             line, values = entry
             step = int(line["step"])
             if writer is None or membership != line.get("membership"):
-                # Another learner may have written before, and what it wrote of later steps was lost
-                # with it: a new file says from which step on it counts. A test line comes after the
-                # training of its step, which stays.
+                # An earlier learner may have written events of later steps, which were lost with
+                # it. A new file's start event makes TensorBoard drop events from its step on. A
+                # test line follows the training line of the same step, which must stay: step + 1.
                 if writer is not None:
                     writer.close()
                 writer = EventFileWriter(str(self._folder))

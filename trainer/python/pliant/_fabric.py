@@ -1,4 +1,4 @@
-"""What FabricModel asks of the framework below it."""
+"""The interface that FabricModel needs from a framework."""
 
 import abc
 import os
@@ -12,7 +12,7 @@ from ._loop import Elastic
 
 @dataclass(frozen=True)
 class Script:
-    """What a script gives FabricModel to train, in its words."""
+    """The arguments of FabricModel that the framework needs, under FabricModel's names."""
 
     model: Any
     loss_function: Any
@@ -30,18 +30,19 @@ class Framework(abc.ABC):
     def attach(self, train_data: Any, test_data: Any, **settings: Any) -> Elastic[Any]: ...
 
     def set_training(self) -> None:
-        """The model is set for training."""
+        """Switches the model to training mode."""
 
     @abc.abstractmethod
     def train_batch(self, step: Any, batch: Any) -> None: ...
 
     @abc.abstractmethod
     def save(self, folder: Path) -> Path:
-        """The model as the framework keeps it."""
+        """Writes the model in the framework's format and returns the path of the file."""
 
 
 def write_file(folder: Path, name: str, write: Callable[[Path], None]) -> Path:
-    """Every learner of the job may do it at once, all with the same content."""
+    """Writes a file atomically: every learner of the job may write it at once, with equal
+    content."""
     path = folder / name
     scratch = folder / f".{os.uname().nodename}.{os.getpid()}.{name}"
     write(scratch)

@@ -1,4 +1,4 @@
-"""GPUs that a container holds, and its image cannot use."""
+"""GPUs that a container holds but its image cannot use."""
 
 from pathlib import Path
 
@@ -6,12 +6,12 @@ _DEVICES = Path("/dev")
 
 
 def held() -> int:
-    """By the container, whatever it can do with them."""
+    """The number of GPUs that the container holds, usable or not."""
     return len(list(_DEVICES.glob("nvidia[0-9]*")))
 
 
 def problem(framework: str, *, usable: bool) -> str | None:
-    """What to tell the job's owner; None: nothing."""
+    """The problem to report in the job's status; None: there is none."""
     count = held()
     if usable or count == 0:
         return None

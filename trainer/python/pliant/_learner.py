@@ -1,4 +1,4 @@
-"""A learner of any framework: pliant.h as Python sees it."""
+"""A learner, for any framework: the Python interface of pliant.h."""
 
 import contextlib
 import ctypes
@@ -10,28 +10,28 @@ from typing import Any
 from . import _native
 from .errors import InvalidProgram, PliantError
 
-# So long a call may keep the interpreter from noticing a signal.
+# A call blocks the interpreter's signal handling for at most this many seconds.
 _WAIT_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
 class Job:
-    """The job, as the environment describes it. None: it is not set there."""
+    """The job, as the environment describes it. None: the environment does not set it."""
 
     alone: bool  # no coordinator: nobody joins
-    bitwise: bool  # the result must not depend on the number of learners
+    bitwise: bool  # the result must not depend on the number of learners, bit for bit
     max_learners: int
     logical_shards: int | None
     global_batch_size: int | None  # in samples
     seed: int | None
-    name: str  # "<namespace>/<name>", "" alone
+    name: str  # "<namespace>/<name>"; "" when alone
     learner: str  # this learner's name
     checkpoint_dir: str  # the job's folder on its volume
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The batch, its shards and the steps, by the job and the program's settings."""
+    """Batch size, shards and steps that follow from the job and the program's settings."""
 
     global_batch_size: int  # in samples, over all learners
     logical_shards: int  # parts that a batch is computed in
@@ -49,9 +49,9 @@ class Shard:
     index: int  # from 0, of the batch's shards
     samples: tuple[int, ...]  # indices into the data
     seed: int  # a hash of the job's seed, epoch, step and index
-    training: bool  # False: of an evaluation
+    training: bool  # False: the shard of an evaluation
     gradient: int = 0  # address of the floats to write
-    travels_early: bool = False  # what is said to be ready does so at once
+    travels_early: bool = False  # gradients are sent as soon as they are reported ready
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Commit:
 
     epoch: int
     step: int
-    gradient: int  # address of the mean gradient, not to be written
+    gradient: int  # address of the mean gradient, read-only
     gradient_elements: int
     samples: float
     loss: float  # sums over the samples
@@ -69,7 +69,7 @@ class Commit:
 
 @dataclass(frozen=True)
 class Evaluated:
-    """An epoch's evaluation is over."""
+    """An epoch's evaluation is complete."""
 
     epoch: int
     step: int
@@ -80,7 +80,7 @@ class Evaluated:
 
 @dataclass(frozen=True)
 class Loaded:
-    """The registered memory holds another state."""
+    """The registered memory now holds another state."""
 
 
 @dataclass(frozen=True)
@@ -88,10 +88,10 @@ class Ending:
     """How this learner ended."""
 
     reason: str  # Completed, Drained, Failed or Interrupted
-    exit_code: int  # of the process
-    step: int  # optimizer steps committed in all
+    exit_code: int  # exit code for the process
+    step: int  # optimizer steps committed in total
     message: str
-    parameters_sha256: str  # of the final model, where it is complete
+    parameters_sha256: str  # of the final model, if there is one
 
 
 _REASONS = {
@@ -103,9 +103,9 @@ _REASONS = {
 
 
 class Learner:
-    """One learner: describe it, register its state, start it, then do the work that `next` gives.
+    """One learner: describe it, register its state, start it, then do the work that `next` returns.
 
-    Used from one thread, except for what is said to be for any. `close` waits for such calls.
+    Used from one thread, except methods marked "Any thread". `close` waits for such calls.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class Learner:
         return not self._handle
 
     def close(self) -> None:
-        """Ends what has not ended. What is called after it raises InvalidProgram."""
+        """Ends the learner if it has not ended. Any later call raises InvalidProgram."""
         handle, self._handle = self._handle, ctypes.c_void_p()
         self._library.pliant_close(handle)
 
@@ -179,7 +179,7 @@ class Learner:
         drop_last: bool = False,
         in_order: bool = False,
     ) -> Plan:
-        """None: as the job says or, where it does not, the default."""
+        """Describes the training. None: the job's value, or the default if the job sets none."""
         training = _native.Training(
             train_samples=train_samples,
             test_samples=test_samples,
@@ -206,8 +206,8 @@ class Learner:
     def register(
         self, name: str, *, role: int, dtype: str, shape: Sequence[int], address: int
     ) -> None:
-        """Memory that is contiguous and stays where it is until `close`. `role`: PARAMETER, BUFFER
-        or STATE."""
+        """Registers memory, which must be contiguous and stay at this address until `close`.
+        `role`: PARAMETER, BUFFER or STATE."""
         if dtype not in _native.DTYPES:
             raise InvalidProgram(
                 f"{name} is of type {dtype}: {', '.join(_native.DTYPES)} are supported"
@@ -229,7 +229,7 @@ class Learner:
     # ---- Work ----
 
     def next(self) -> Shard | Commit | Evaluated | Loaded | Ending:
-        """Waits for what is to be done."""
+        """Waits for the next piece of work."""
         status = _native.NOTHING
         while status == _native.NOTHING:
             status = self._library.pliant_next(
@@ -263,7 +263,8 @@ class Learner:
         self._check(self._library.pliant_gradients_ready(self._handle, first, count))
 
     def put_gradients(self, addresses: Sequence[int | None], scale: float) -> None:
-        """All parameters' gradients at once: float32, contiguous. None: it has none."""
+        """Adds the gradients of all parameters: float32, contiguous. None: the parameter has
+        none."""
         data = (ctypes.c_void_p * len(addresses))(*addresses)
         dtype = _native.DTYPES["float32"]
         self._check(
@@ -271,7 +272,7 @@ class Learner:
         )
 
     def data_waited(self, seconds: float) -> None:
-        """For the samples of the shard at hand."""
+        """Reports how long the current shard waited for its samples."""
         self._check(self._library.pliant_data_waited(self._handle, seconds))
 
     def shard_done(self, *, samples: float, loss: float, correct: float) -> None:
@@ -284,7 +285,8 @@ class Learner:
         self._check(self._library.pliant_evaluated(self._handle))
 
     def stop(self) -> None:
-        """Before `committed`, `evaluated` or `loaded`: the training is complete with that."""
+        """Completes the training with the current step. Called before `committed`, `evaluated` or
+        `loaded`."""
         self._check(self._library.pliant_stop(self._handle))
 
     def loaded(self) -> None:
@@ -296,15 +298,15 @@ class Learner:
         )
 
     def leave(self) -> None:
-        """At the next boundary, as SIGTERM does. Any thread."""
+        """Makes this learner leave at the next boundary, like SIGTERM. Any thread."""
         self._check(self._library.pliant_leave(self._handle))
 
     def request_learners(self, learners: int) -> None:
-        """0: as many as there are. Any thread."""
+        """Requests this number of learners. 0: as many as available. Any thread."""
         self._check(self._library.pliant_request_learners(self._handle, learners))
 
     def forecast(self, ahead: int) -> Shard | None:
-        """What is probably wanted `ahead` shards after the next one."""
+        """The shard that probably comes `ahead` shards after the next one; None: unknown."""
         work = _native.Work()
         status = self._library.pliant_forecast(self._handle, ahead, ctypes.byref(work))
         self._check(status)
@@ -313,13 +315,13 @@ class Learner:
     # ---- Reports ----
 
     def keep_output(self, text: str) -> None:
-        """Beside the checkpoints, where there is a job. Any thread."""
+        """Appends text to the output file beside the checkpoints; in a job only. Any thread."""
         data = text.encode(errors="replace")
         self._library.pliant_keep_output(self._handle, data, len(data))
 
     def metrics(self) -> Iterator[dict[str, Any]]:
-        """The lines of metrics.jsonl that this learner wrote since the last call: none, unless it
-        is the first one of the membership."""
+        """The lines of metrics.jsonl that this learner wrote since the last call. Only the first
+        learner of a membership writes any."""
         line = ctypes.c_char_p()
         while True:
             status = self._library.pliant_next_metrics(self._handle, ctypes.byref(line))

@@ -1,5 +1,5 @@
-"""The loop of an elastic training, whatever computes: `attach` makes one, then iterate steps and
-their batches, and commit."""
+"""The loop of an elastic training, for any framework: call `attach`, iterate the steps and their
+batches, and commit."""
 
 import abc
 import contextlib
@@ -28,39 +28,39 @@ class Evaluation:
     epoch: int
     step: int  # optimizer steps committed before
     loss: float  # mean over the test set
-    accuracy: float  # share of its samples that are right
+    accuracy: float  # share of its samples that are correct, 0 to 1
 
 
 class Watcher:
-    """Looks at a training while it goes on: see Elastic.watch."""
+    """Observes a training while it runs: see Elastic.watch."""
 
     def begin(self, elastic: "Elastic[Any]") -> None:
-        """Before the first step, on every learner."""
+        """Called by Elastic.watch, before the first step, on every learner."""
 
     def on_metrics(self, line: dict[str, Any]) -> None:
-        """A line of metrics.jsonl, on one learner at a time."""
+        """Called with each line of metrics.jsonl, on one learner at a time."""
 
     def end(self) -> None:
-        """On every learner, however it ends."""
+        """Called on every learner when it ends, for any reason."""
 
 
 class Step:
-    """One optimizer step. Iterate it for the batches that this learner computes: as many as it has
-    shards, and again those that are missing when others left in its midst. Then `commit`. A learner
-    that has to leave before the step is complete ends its process here, as in Elastic.steps."""
+    """One optimizer step. Iterate it to get the batches that this learner computes: one for each of
+    its shards, and more if other learners leave during the step. Then call `commit`. A learner that
+    must leave before the step is complete ends its process here, as in Elastic.steps."""
 
     def __init__(self, elastic: "Elastic[Any]", first: Shard | Commit) -> None:
         self._elastic = elastic
         self._work: Shard | Commit | Ending = first
         self._taken = False
         self._ended = False
-        elastic._position(first)  # an end in its midst says nothing of it
+        elastic._position(first)  # remembered here, because an Ending has no position
         if isinstance(first, Commit):
             elastic._enter_commit(first)
 
     @property
     def epoch(self) -> int:
-        """From 0."""
+        """Number of the epoch, from 0."""
         return self._elastic._position(self._work)[0]
 
     @property
@@ -70,12 +70,12 @@ class Step:
 
     @property
     def last_of_epoch(self) -> bool:
-        """Where schedules of epochs are stepped, after the commit."""
+        """Whether this is the epoch's last step: step a per-epoch schedule after its commit."""
         return (self.number + 1) % self._elastic.steps_per_epoch == 0
 
     @property
     def shard(self) -> Shard:
-        """The one whose batch is at hand."""
+        """The shard of the current batch. Raises InvalidProgram outside the loop over the step."""
         if not isinstance(self._work, Shard):
             raise InvalidProgram(
                 "no shard is at hand: its batch is what the loop over the step yields"
@@ -84,8 +84,8 @@ class Step:
 
     @property
     def loss(self) -> float:
-        """Mean over the samples of the global batch, once all of them are computed. Not a number
-        where the training was completed without this step."""
+        """Mean loss over the samples of the global batch. Available after the loop over the step.
+        NaN if the training was completed without this step."""
         if isinstance(self._work, Ending):
             return math.nan
         commit = self._commit_at_hand()
@@ -93,7 +93,7 @@ class Step:
 
     @property
     def accuracy(self) -> float:
-        """Share of the samples said to be right, as `loss`."""
+        """Share of the samples reported as correct, 0 to 1. Available when `loss` is."""
         if isinstance(self._work, Ending):
             return math.nan
         commit = self._commit_at_hand()
@@ -107,14 +107,15 @@ class Step:
         if isinstance(self._work, Commit):
             self._elastic._enter_commit(self._work)
         elif isinstance(self._work, Ending) and self._work.reason != "Completed":
-            self._elastic._end(self._work)  # the process: this step has no result to go on with
+            self._elastic._end(self._work)  # ends the process: the step has no result
 
     def commit(self, max_norm: float | None = None) -> bool:
-        """One step of the optimizer, with the reduced gradient, its norm clipped to `max_norm`.
-        False: it was skipped (see `on_nonfinite` of `attach`). The step is over when the loop asks
-        for the next one: a schedule that is stepped before belongs to it."""
+        """Takes one step of the optimizer with the reduced gradient, its norm clipped to
+        `max_norm`. Returns False if the step was skipped (see `on_nonfinite` of `attach`). State
+        changed before the next step begins, for example by a schedule, still belongs to this
+        step."""
         if isinstance(self._work, Ending):
-            return False  # all is done: the loop ends with this step
+            return False  # the training is complete: the loop ends with this step
         commit = self._commit_at_hand()
         if self._ended:
             raise InvalidProgram(
@@ -148,23 +149,23 @@ StepT = TypeVar("StepT", bound=Step)
 
 
 class Elastic(abc.ABC, Generic[StepT]):
-    """A training that learners may join and leave. Made by `attach`.
+    """A training that learners may join and leave. Created by `attach`.
 
-    job: what the environment says of the job.
-    plan: the size of a batch, its logical shards, and the steps that follow.
+    job: the job, as the environment describes it.
+    plan: the batch size, its logical shards, and the number of steps.
     epochs: passes over the training data.
-    evaluates: whether there is test data.
-    ending: how it ended; None until then.
-    on_metrics: a list of functions that get each line of metrics.jsonl, on one learner at a time,
-        with the learning rate and the seconds a step takes.
-    on_evaluation: a list of functions that get the Evaluation of each epoch, on every learner. What
-        they decide or change is to follow from what they are told and from registered state.
+    evaluates: whether there are test data.
+    ending: how the training ended; None until then.
+    on_metrics: a list of functions, called with each line of metrics.jsonl, on one learner at a
+        time. The line also has the learning rate and the seconds per step.
+    on_evaluation: a list of functions, called with the Evaluation of each epoch, on every learner.
+        Their decisions and changes must depend only on the Evaluation and on registered state.
     """
 
-    # What depends on the framework is in a subclass: the abstract methods, which are called in the
-    # order of the work that the learner is given.
+    # A subclass for each framework implements the abstract methods. They are called in the order of
+    # the learner's work.
 
-    # The one whose steps are iterated in this process.
+    # The training whose steps are iterated in this process.
     present: ClassVar["Elastic[Any] | None"] = None
 
     def __init__(
@@ -200,10 +201,10 @@ class Elastic(abc.ABC, Generic[StepT]):
         self._on_nonfinite = settings.on_nonfinite
         self._counters = Counters()
         self._started = False
-        self._steps_taken = 0  # in all, as far as this process has seen them
+        self._steps_taken = 0  # in total, as far as this process has seen them
         self._step = 0
         self._epoch = 0
-        # Of the shard at hand.
+        # Sums of the current shard.
         self._loss = 0.0
         self._correct = 0.0
         self._loss_known = False
@@ -222,19 +223,20 @@ class Elastic(abc.ABC, Generic[StepT]):
 
     @property
     def steps_per_epoch(self) -> int:
-        """Optimizer steps of a pass over the training data."""
+        """Optimizer steps in one pass over the training data."""
         return self.plan.steps_per_epoch
 
     @property
     def total_steps(self) -> int:
-        """Optimizer steps of all epochs."""
+        """Optimizer steps in all epochs."""
         return self.plan.total_steps
 
     def register(self, name: str, what: Stateful) -> None:
-        """State that goes with the training's, to joining learners and to checkpoints: a schedule,
-        a metric, an average of the parameters. `what` has `state_dict` and `load_state_dict`, of
-        numbers, texts, tensors, arrays, lists and dicts. Changed only between a step's `commit`
-        and the next step. To be called before the first step."""
+        """Adds state to the training's state, which joining learners and checkpoints receive: a
+        schedule, a metric, an average of the parameters. `what` has `state_dict` and
+        `load_state_dict`; the state consists of numbers, texts, tensors, arrays, lists and dicts.
+        Change it only between a step's `commit` and the next step. Call this before the first step.
+        """
         if self._started:
             raise InvalidProgram(
                 f"register({name!r}, ...) comes too late: register state before the first step"
@@ -242,7 +244,8 @@ class Elastic(abc.ABC, Generic[StepT]):
         self._add_state(name, what)
 
     def watch(self, watcher: Watcher) -> None:
-        """A progress bar, TensorBoard's events, an early stop ... Before the first step."""
+        """Adds a watcher: ProgressBar, TensorBoard, EarlyStopping or your own. Call this before the
+        first step."""
         if self._started:
             raise InvalidProgram("watch(...) comes too late: call it before the first step")
         watcher.begin(self)
@@ -250,28 +253,29 @@ class Elastic(abc.ABC, Generic[StepT]):
         self.on_metrics.append(watcher.on_metrics)
 
     def stop(self) -> None:
-        """The training is complete with the step that is committed: its epochs need not be over. To
-        be called alike on all learners, so between a step's `commit` and the next step, or in
-        `on_evaluation`, on what they have in common."""
+        """Completes the training with the committed step, even before its last epoch. All learners
+        must call it at the same step: call it between a step's `commit` and the next step, or in
+        `on_evaluation`, and decide it only from values that are equal on all learners."""
         self._counters.stopped = True
 
     @property
     def stopping(self) -> bool:
-        """Whether `stop` was called: no further step comes."""
+        """Whether `stop` was called: no further step follows."""
         return self._counters.stopped
 
     def request_learners(self, learners: int | None) -> None:
-        """Application-driven elasticity: from now on the program wants to train on so many learners
-        (None: on as many as there are for it). It gets what its job's limits and its fair share
-        allow, and may stay as it is. To be called alike on all learners, so between a step's
-        `commit` and the next step."""
+        """Application-driven elasticity: requests this number of learners from now on (None: as
+        many as available). The job gets what its limits and its fair share allow; its size may stay
+        unchanged. All learners must call it with the same number at the same step: call it between
+        a step's `commit` and the next step."""
         learners = whole_or_none("request_learners: learners", learners, 1, _LEARNERS_MAX)
         self._counters.learners_asked = learners or 0
         self._learner.request_learners(self._counters.learners_asked)
 
     def steps(self) -> Iterator[StepT]:
-        """The steps that are left, in order. Ends when the training is complete. A learner that is
-        told to leave ends its process here (SystemExit)."""
+        """Iterates the remaining steps in order. Ends when the training is complete. A learner that
+        must leave ends its process here (SystemExit). Raises TrainingFailed if the learner
+        fails."""
         if self._started:
             raise InvalidProgram(
                 "the steps of a training are iterated once: call pliant.attach for another one"
@@ -306,16 +310,16 @@ class Elastic(abc.ABC, Generic[StepT]):
             raise
 
     def close(self) -> None:
-        """Gives up what has not ended, and lets go of the model."""
+        """Ends the training in this process, even if it is not complete, and releases the model."""
         watchers, self._watchers = self._watchers, []
         if Elastic.present is self:
             Elastic.present = None
-        with contextlib.ExitStack() as last:  # upwards, and all of it, whatever a watcher raises
+        with contextlib.ExitStack() as last:  # runs in reverse order, all of it, even if one raises
             last.callback(self._guard.close)
             for watcher in reversed(watchers):
                 last.callback(watcher.end)
 
-    # ---- Of the framework ----
+    # ---- Implemented for each framework ----
 
     @abc.abstractmethod
     def _add_state(self, name: str, what: Stateful) -> None: ...
@@ -329,35 +333,35 @@ class Elastic(abc.ABC, Generic[StepT]):
 
     @abc.abstractmethod
     def _take_over(self) -> None:
-        """The registered memory holds another state."""
+        """Copies the state in registered memory into the model: it was replaced."""
 
     @abc.abstractmethod
     def _begin_batch(self, shard: Shard) -> Any:
-        """The shard's batch, with everything set for its forward and backward."""
+        """Prepares forward and backward of the shard and returns its batch."""
 
     @abc.abstractmethod
     def _end_batch(self, shard: Shard) -> None:
-        """The shard's gradient is handed in."""
+        """Passes the shard's gradient to the learner."""
 
     @abc.abstractmethod
     def _evaluate_batch(self, shard: Shard) -> tuple[float, float]:
-        """The loss of a shard of the test set (mean or sum), and how many samples are right."""
+        """The loss of a shard of the test set (mean or sum), and the number of correct samples."""
 
     @abc.abstractmethod
     def _enter_commit(self, commit: Commit) -> None:
-        """The reduced gradient is at hand."""
+        """Takes the reduced gradient."""
 
     @abc.abstractmethod
     def _commit(self, commit: Commit, max_norm: float | None) -> bool:
-        """The optimizer's step. False: it is not taken."""
+        """Takes the optimizer's step. False: the step is skipped."""
 
     @abc.abstractmethod
     def _save(self) -> None:
-        """After a commit: everything is where it was registered."""
+        """After a commit: writes the whole state to the registered memory."""
 
     @abc.abstractmethod
     def _after_commit(self) -> None:
-        """The commit is answered."""
+        """Called when the learner has been notified of the commit."""
 
     @abc.abstractmethod
     def _learning_rate(self) -> float | None:
@@ -368,11 +372,11 @@ class Elastic(abc.ABC, Generic[StepT]):
 
     @abc.abstractmethod
     def _load_final(self) -> None:
-        """For a learner that came after the training was complete."""
+        """Loads the final model, in a learner that joined after the training was complete."""
 
     @abc.abstractmethod
     def _release(self) -> None:
-        """Lets go of the model."""
+        """Releases the model and the processes that load data."""
 
     # ---- For Step ----
 
@@ -382,7 +386,7 @@ class Elastic(abc.ABC, Generic[StepT]):
         return self._epoch, self._step
 
     def _next_of_step(self) -> Shard | Commit | Ending:
-        """The next training shard or commit. Everything else is done here."""
+        """The next training shard, commit or ending. Other work is done here."""
         while True:
             work = self._learner.next()
             self._pass_on_metrics()
@@ -466,7 +470,7 @@ class Elastic(abc.ABC, Generic[StepT]):
                 listener(line)
 
     def _end(self, ending: Ending) -> None:
-        if not self._learner.closed:  # else the program caught what its step ended with
+        if not self._learner.closed:  # it is closed if the program caught the step's exception
             self._let_go(ending)
         if ending.reason == "Failed":
             raise TrainingFailed(ending.message, ending.exit_code)
@@ -486,11 +490,12 @@ class Elastic(abc.ABC, Generic[StepT]):
         except Exception:
             if ending.reason == "Completed":
                 raise
-            traceback.print_exc()  # how the training ended counts for more
+            traceback.print_exc()  # the caller raises the ending instead, which matters more
 
 
 def request_learners(learners: int | None) -> None:
-    """As the method of the training that runs in this process (Elastic.request_learners)."""
+    """Calls Elastic.request_learners of the training that runs in this process. Raises
+    InvalidProgram if none runs."""
     if Elastic.present is None:
         raise InvalidProgram("request_learners: no training runs in this process")
     Elastic.present.request_learners(learners)

@@ -1,7 +1,7 @@
-"""pliant.h in ctypes, and nothing else: what it means is said there.
+"""pliant.h in ctypes, and nothing else. pliant.h documents the functions.
 
-ctypes, because the library is plain C and is called some tens of times a step: one wheel then
-serves every Python, for as long as the C interface lives. Calls release the interpreter's lock.
+ctypes suffices, because the library is plain C and is called only some tens of times a step, and
+one wheel then works with every Python version. Calls release the interpreter's lock.
 """
 
 import ctypes
@@ -178,23 +178,24 @@ _loaded: ctypes.CDLL | None = None
 
 
 def library_path() -> Path:
-    """PLIANT_LIBRARY, else the one that the package brings."""
+    """PLIANT_LIBRARY, else the library in the package."""
     named = os.environ.get("PLIANT_LIBRARY")
     return Path(named) if named else Path(__file__).with_name("lib") / "libpliant.so"
 
 
 def library() -> ctypes.CDLL:
-    """The library, loaded at the first call. ImportError: it cannot be, and why."""
+    """The library, loaded at the first call. Raises ImportError, with the reason, if it cannot
+    be."""
     global _loaded
     if _loaded is None:
         path = library_path()
         try:
-            # A framework may have shown its own OpenSSL to the whole process, as TensorFlow does
-            # with BoringSSL: the library finds what it was linked with, before that.
+            # A framework may export its own OpenSSL to the whole process, as TensorFlow does with
+            # BoringSSL. DEEPBIND: the library uses the OpenSSL that it was linked with.
             loaded = ctypes.CDLL(str(path), mode=os.RTLD_NOW | os.RTLD_LOCAL | os.RTLD_DEEPBIND)
         except OSError as error:
             raise ImportError(f"pliant's library cannot be loaded from {path}: {error}") from None
-        # Before functions are looked up that it has not.
+        # Checked first: an older library lacks some of the functions looked up below.
         if loaded.pliant_abi_version() < ABI_VERSION:
             raise ImportError(f"{path} is older than this package")
         for name, (result, arguments) in _FUNCTIONS.items():

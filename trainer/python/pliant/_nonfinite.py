@@ -1,4 +1,4 @@
-"""What becomes of a step whose loss or gradient is not finite."""
+"""Decides what happens to a step whose loss or gradient is not finite."""
 
 import math
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from ._say import say
 from ._states import Counters
 from .errors import Diverged
 
-# With "skip", a training that only skips has gone wrong for good.
+# With "skip", a training that skips more steps than this in a row cannot recover.
 _SKIPS_IN_A_ROW_MAX = 100
 _ADVICE = (
     "the training diverges, or its data are wrong: a lower learning rate, a warm-up or max_norm may help"
@@ -23,10 +23,11 @@ def takes_step(
     *,
     scaled: bool,
 ) -> bool:
-    """Whether the step is taken: decided on what all learners have in common, so all decide alike.
-    `on_nonfinite`: as of pliant.attach. `scaled`: a scaler looks at the gradient, too. Where it is
-    not finite it skips the step and lowers its scale, which is how it finds the one that fits: that
-    is wrong only when it does not end. No scale makes a loss finite."""
+    """Whether to take the step. All learners decide alike, from values that are equal on all.
+
+    `on_nonfinite`: see pliant.attach. `scaled`: a scaler also checks the gradient. If it is not
+    finite, the scaler skips the step and lowers its scale, which is how it finds a scale that fits.
+    That is an error only when it never ends. No scale makes a loss finite."""
     loss = commit.loss / commit.samples
     what = "" if math.isfinite(loss) else f"its loss is {loss}"
     adapts = scaled and not what
@@ -44,7 +45,7 @@ def takes_step(
         )
     counters.nonfinite_in_a_row = in_a_row
     if adapts:
-        return True  # to the scaler
+        return True  # the scaler skips the step itself
     skip = on_nonfinite == "skip"
     if in_a_row == 1:
         say(f"step {commit.step} is {'skipped' if skip else 'taken'} although {what}")

@@ -1,4 +1,4 @@
-"""What people are told while the loop goes on, each once."""
+"""Messages to the user while the loop runs, each printed once."""
 
 from ._learner import Job, Plan
 from ._say import say
@@ -14,7 +14,8 @@ class Notices:
         self._told_of_loss = False
 
     def what_a_batch_is(self) -> None:
-        """Where the program did not choose it: some layers and losses look at a whole batch."""
+        """Explains logical shards if the program did not choose their number: some layers and
+        losses depend on the samples that they see together."""
         shards, samples = self._plan.logical_shards, self._plan.global_batch_size
         if shards == 1 or self._names_shards:
             return
@@ -41,7 +42,7 @@ class Notices:
             say("no loss is reported: step.backward(loss) does it")
 
     def it_was_complete(self, step: int) -> None:
-        """Unless it was trained on here."""
+        """Printed unless this process took steps."""
         if self._job.alone and not self._told_where:
             say(
                 f"complete already: {self._job.checkpoint_dir} holds the training's end, after step "

@@ -1,4 +1,4 @@
-"""Numbers that a program says, in whichever form."""
+"""Converts numbers that a program reports, in any form, to float."""
 
 from typing import Any
 
@@ -6,7 +6,8 @@ from .errors import InvalidProgram
 
 
 def loss_and_correct(said: Any) -> tuple[float, float]:
-    """What `evaluate` returned: the loss, or the loss and how many samples are right."""
+    """The two values of `evaluate`'s result: the loss, and the number of correct samples (0 if it
+    returned only the loss)."""
     if isinstance(said, tuple) and len(said) == 2:
         return one_number("the loss that evaluate returned", said[0]), one_number(
             "the number of right samples that evaluate returned", said[1]
@@ -20,7 +21,7 @@ def loss_and_correct(said: Any) -> tuple[float, float]:
 
 
 def one_number(what: str, value: Any) -> float:
-    """Of a number, or a tensor of one."""
+    """The float of a number, or of a tensor with one element."""
     try:
         return float(value)
     except (TypeError, ValueError, RuntimeError):

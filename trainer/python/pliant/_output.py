@@ -1,4 +1,4 @@
-"""What a program prints goes to its own output as before, and beside the checkpoints too."""
+"""Copies the program's output to a file beside the checkpoints. The output itself is unchanged."""
 
 import os
 import sys
@@ -9,14 +9,16 @@ from ._learner import Learner
 
 
 class OutputCopy:
-    """Stands before a stream. What is written below Python (by a library in C) is not seen here."""
+    """Wraps a stream and copies its text. Output of C libraries bypasses Python's streams, so it is
+    not copied."""
 
     def __init__(self, stream: TextIO, learner: Learner) -> None:
         self._stream = stream
         self._learner: Learner | None = learner
-        # The learner must not go while another thread prints. A signal's handler may print, too.
+        # Keeps the learner alive while another thread prints. Reentrant: a signal handler may
+        # print.
         self._lock = threading.RLock()
-        self._process = os.getpid()  # a forked one has not the thread that writes
+        self._process = os.getpid()  # a forked child lacks the thread that writes the file
 
     def write(self, text: str) -> int:
         count = self._stream.write(text)
@@ -39,7 +41,7 @@ class OutputCopy:
 
 
 class KeptStreams:
-    """sys.stdout and sys.stderr, until it is closed."""
+    """Replaces sys.stdout and sys.stderr until it is closed."""
 
     def __init__(self, learner: Learner) -> None:
         self._before = (sys.stdout, sys.stderr)
@@ -47,7 +49,7 @@ class KeptStreams:
         sys.stdout, sys.stderr = self._copies
 
     def close(self) -> None:
-        """Who holds a stream of ours goes on writing to the one behind it."""
+        """Code that still holds one of our streams continues to write to the original stream."""
         for copy in self._copies:
             copy.detach_learner()
         if sys.stdout is self._copies[0]:

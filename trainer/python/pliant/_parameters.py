@@ -1,7 +1,8 @@
-"""What a job says to scripts that ask pth_parameter_mgr: data, batch, epochs, optimizer, learning
-rate. One JSON file, or environment variables, which count for more; docs/python.md has the table.
+"""The job's parameters for scripts that use pth_parameter_mgr: data, batch, epochs, optimizer,
+learning rate. They come from one JSON file and from environment variables, which take precedence.
+docs/python.md has the table.
 
-They are read once a process: a config map that is changed meanwhile changes nothing here.
+They are read once per process: a later change of a config map has no effect.
 """
 
 import functools
@@ -25,8 +26,8 @@ _PREFIX = "PLIANT_PARAMETER_"
 _MAX_FILE_BYTES = 1 << 20
 _MAX_COUNT = 1 << 24
 
-# What each sets, if it is not said otherwise. Others of torch need more than gradients (LBFGS), or
-# have no use for these keys.
+# The supported optimizers and the defaults of their settings. torch's other optimizers need more
+# than gradients (LBFGS), or do not use these keys.
 _OPTIMIZERS: dict[str, dict[str, float]] = {
     "SGD": {"lr": 0.01, "momentum": 0.9, "weight_decay": 0.0},
     "Adam": {"lr": 0.001, "weight_decay": 0.0},
@@ -39,7 +40,7 @@ _OPTIMIZERS: dict[str, dict[str, float]] = {
     "RAdam": {"lr": 0.001, "weight_decay": 0.0},
 }
 
-# The keys that each uses.
+# Learning rate policies and the keys that each uses.
 _POLICIES: dict[str, tuple[str, ...]] = {
     "fixed": (),
     "step": ("stepSize", "gamma"),
@@ -53,12 +54,12 @@ _POLICIES: dict[str, tuple[str, ...]] = {
 
 
 class _Unfit(Exception):
-    """Of a value: what it must be instead."""
+    """A value is not accepted; the text says what it must be instead."""
 
 
 @dataclass(frozen=True)
 class _Given:
-    """A value and where it stands."""
+    """A value and its source."""
 
     value: Any
     where: str  # "epochs of /etc/parameters.json", "PLIANT_PARAMETER_EPOCHS"
@@ -159,7 +160,7 @@ def _variable(key: str) -> str:
 
 @functools.cache
 def _given() -> Mapping[str, _Given]:
-    """What is said, all of it checked, whatever the script asks for."""
+    """All given parameters, each checked, also those that the script does not ask for."""
     found = {**_of_file(), **_of_environment()}
     given = {key: _checked(key, each) for key, each in found.items()}
     _check_use(given)
@@ -180,7 +181,7 @@ def _of_environment() -> dict[str, _Given]:
 
 
 def _value_of(key: str, text: str) -> Any:
-    """What the text of a variable stands for; the text itself where that is nothing."""
+    """The number or list in a variable's text; the text itself if it is neither."""
     if key == "milestones":
         return [_value_of("", each) for each in text.split(",")]
     if re.fullmatch(r"[+-]?[0-9]{1,20}", text):
@@ -213,7 +214,7 @@ def _object_in(path: str) -> dict[str, Any]:
 
     problem = f"{_FILE} is {path}, which must be a file of one JSON object"
     try:
-        # A pipe would be waited for.
+        # Checked first: to read a pipe would block.
         if not S_ISREG(os.stat(path).st_mode):
             raise wrong(f"{problem}: it is not a file")
         with open(path, "rb") as file:
@@ -246,7 +247,7 @@ def _shown(value: Any) -> str:
 
 
 def _check_use(given: Mapping[str, _Given]) -> None:
-    """What is said and would do nothing is a mistake, too."""
+    """A parameter that would have no effect is an error."""
     optimizer = _chosen(given, "optimizer", "SGD")
     policy = _chosen(given, "learningRatePolicy", "fixed")
     if "momentum" in given and "momentum" not in _OPTIMIZERS[optimizer]:
@@ -278,11 +279,12 @@ def _value(key: str, default: Any) -> Any:
     return default if given is None else given.value
 
 
-# ---- What scripts ask for ----
+# ---- For pth_parameter_mgr ----
 
 
 def data(kind: str, as_list: bool) -> str | list[str]:
-    """Of "train", "test" or "validation": all files below the folder, sorted, or the folder."""
+    """All files below the folder of the data, sorted; without `as_list` the folder itself. `kind`:
+    "train", "test" or "validation"."""
     folder = _folder(kind)
     if not as_list:
         return folder
@@ -312,7 +314,7 @@ def epochs() -> int:
 
 
 def train_batch_size() -> int:
-    """Of one device. In a job that is what a logical shard has."""
+    """Samples in the batch of one device. In a job: the samples of a logical shard."""
     given = _given().get("trainBatchSize")
     batch, shards = global_batch_size(), logical_shards()
     if batch is None or shards is None:
@@ -341,7 +343,7 @@ def learning_rate_policy() -> str:
 
 
 def optimizer(model: Any) -> Any:
-    """Over the parameters that require a gradient."""
+    """A new optimizer over the parameters that require a gradient."""
     import torch
 
     if not isinstance(model, torch.nn.Module):
@@ -359,14 +361,15 @@ def optimizer(model: Any) -> Any:
         if setting in settings:
             settings[setting] = _value(key, settings[setting])
     if name == "Adagrad" and torch.cuda.is_available():
-        # It makes its state at once, where the parameters are. FabricModel moves them there, too.
+        # Adagrad creates its state at once, on the parameters' device, so the parameters move to
+        # the GPU first. FabricModel would move them there later.
         model.cuda()
     return getattr(torch.optim, name)(parameters, **settings)
 
 
 def learning_rate(optimizer: Any) -> Any:
-    """A schedule, to be stepped after each epoch; None: the rate is fixed. For an optimizer there
-    is one, however often it is asked for."""
+    """A schedule, to be stepped after each epoch; None: the rate is fixed. Repeated calls for one
+    optimizer return the same schedule."""
     import torch
 
     if not isinstance(optimizer, torch.optim.Optimizer):
@@ -377,7 +380,7 @@ def learning_rate(optimizer: Any) -> Any:
     present = schedule_of(optimizer)
     if present is None:
         present = _schedule(optimizer)
-        # There it lives as long as what it is of.
+        # An attribute of the optimizer: it lives as long as the optimizer.
         optimizer._pliant_schedule = present
     return present
 
@@ -410,12 +413,12 @@ def _schedule(optimizer: Any) -> Any:
 
 
 def schedule_of(optimizer: Any) -> Any:
-    """What learning_rate made for it; None: nothing."""
+    """The schedule that learning_rate made for the optimizer; None: it made none."""
     return getattr(optimizer, "_pliant_schedule", None)
 
 
 def tell_of_unused_policy(optimizer: Any) -> None:
-    """A script that never asks for the schedule trains with the rate that it begins with."""
+    """Warns if the script never called getLearningRate: it trains with the initial rate."""
     if "pth_parameter_mgr" not in sys.modules or schedule_of(optimizer) is not None:
         return
     policy = learning_rate_policy()

@@ -1,5 +1,5 @@
-"""Python values (a schedule's counters, an optimizer's settings) as bytes: JSON with tags for what
-JSON lacks. Their tensors and arrays lie beside it, in memory of their own.
+"""Python values (a schedule's counters, an optimizer's settings) as bytes: JSON, with tags for
+types that JSON lacks. Tensors and arrays in them have their own memory.
 
 Not pickle: a checkpoint or a peer must not be able to run code.
 """
@@ -21,15 +21,16 @@ _TAG = "__pliant__"
 _MIN_ROOM = 1 << 14
 _LENGTH_BYTES = 8
 
-# Of an array at a path: where it is kept. None: it is written with the rest.
+# Path and array → place in ArrayMemory. None: the array is encoded in the JSON.
 _Keep = Callable[[str, Any], int | None]
-# The array that is kept there.
+# Place → the array kept there.
 _Find = Callable[[int], Any]
 
 
 class PlainMemory:
-    """A value in memory that is registered, so that it goes with the tensors: a length, and what
-    `encode` makes; and memory for each array that the value has when it is registered."""
+    """A value in registered memory, so that it is transferred with the tensors. The memory holds a
+    length and the result of `encode`. Each array in the value at registration has its own memory.
+    """
 
     def __init__(self) -> None:
         self._memory = (ctypes.c_ubyte * 0)()
@@ -37,7 +38,7 @@ class PlainMemory:
         self._late: list[str] = []  # paths of arrays that have no memory of their own
 
     def register(self, learner: Learner, values: Callable[[], Any]) -> None:
-        """`values`: the present value, each time it is called."""
+        """`values` returns the current value each time it is called."""
         arrays: dict[str, Any] = {}
 
         def look(path: str, array: Any) -> int:
@@ -49,9 +50,10 @@ class PlainMemory:
             self._arrays.add(path, array, shared=shared)
             return 0
 
-        first, value = values(), values()  # at the same time, so that equal addresses say something
+        # Both results are alive, so an equal address means that an array is the same memory.
+        first, value = values(), values()
         encode(first, look)
-        # Texts grow: numbers that begin as 0 become long.
+        # Room for growth: the text of a number that begins as 0 becomes longer.
         length = 4 * len(encode(value, look_again))
         room = max(_MIN_ROOM, 1 << length.bit_length())
         self._memory = (ctypes.c_ubyte * room)()
@@ -106,7 +108,8 @@ class PlainMemory:
 
 
 def _largest(value: Any, keep: _Keep) -> str:
-    """What takes most, as far down as one value is at least half of it all, with its bytes."""
+    """The name and the bytes of the largest value. It descends into a dict while one entry takes at
+    least half of its bytes."""
     path, names, size = "state", [], len(encode(value, keep))
     while isinstance(value, dict) and value:
         sizes = {
@@ -152,14 +155,14 @@ def _plain(value: Any, path: str, keep: _Keep) -> Any:
             {"most": value.maxlen} if isinstance(value, deque) else {}
         )
     if isinstance(value, dict):
-        # As pairs: keys may be numbers, and their order may matter.
+        # Pairs, because keys may be numbers, and their order may matter.
         pairs = [
             [_plain(key, path, keep), _plain(item, f"{path}.{key}", keep)]
             for key, item in value.items()
         ]
         kind = "counter" if isinstance(value, Counter) else "dict"
         return {_TAG: kind, "items": pairs}
-    if hasattr(value, "item") and hasattr(value, "dtype"):  # a number of numpy's
+    if hasattr(value, "item") and hasattr(value, "dtype"):  # a numpy scalar
         return _plain(value.item(), path, keep)
     raise InvalidProgram(
         f"{path} is a {type(value).__name__}: state that learners hand over holds numbers, texts, "

@@ -1,8 +1,8 @@
-"""Lines for people."""
+"""Messages to the user."""
 
 import sys
 
 
 def say(line: str) -> None:
-    """To whoever watches the program, and in a job its log."""
+    """Prints a line on standard error; in a job it also reaches the job's log."""
     print(f"pliant: {line}", file=sys.stderr, flush=True)

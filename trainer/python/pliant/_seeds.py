@@ -1,4 +1,4 @@
-"""Seeds that depend on what is computed, never on who computes it."""
+"""Seeds that depend on the work, never on the learner or process that does it."""
 
 import random
 import sys
@@ -18,9 +18,9 @@ def mix(*words: int) -> int:
 
 
 def seed_python(seed: int) -> None:
-    """Python's generator, and numpy's."""
+    """Seeds Python's generator and, if it is imported, numpy's."""
     random.seed(seed)
     numpy = sys.modules.get("numpy")
     if numpy is not None:
-        # Of one word: a list of words takes three times as long, and this is done for each sample.
+        # One 32-bit word: a list of words takes three times as long, and this runs for each sample.
         numpy.random.seed((seed ^ (seed >> 32)) & 0xFFFFFFFF)

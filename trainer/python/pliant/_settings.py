@@ -1,5 +1,5 @@
-"""Settings, checked where a program gives them: an error names the setting, what it is, and what is
-accepted."""
+"""Checks the settings that a program passes: an error names the setting, its value, and the
+accepted values."""
 
 import operator
 import os
@@ -22,7 +22,7 @@ _EPOCHS_MAX = 1 << 40
 
 @dataclass(frozen=True)
 class Settings:
-    """Those that every framework has. None: the job's, or a default."""
+    """The settings common to all frameworks. None: the job's value, or a default."""
 
     epochs: int
     batch_size: int | None
@@ -49,7 +49,7 @@ class Settings:
         checkpoint_dir: Any,
         name: Any,
     ) -> "Settings":
-        """InvalidProgram: one of them is not what it has to be."""
+        """Raises InvalidProgram if a setting is wrong."""
         shards = whole_or_none("logical_shards", logical_shards, 1, _SHARDS_MAX)
         if shards is not None and shards & (shards - 1):
             raise InvalidProgram(f"logical_shards is {shards}: it must be a power of two")
@@ -68,7 +68,7 @@ class Settings:
 
 
 def whole(name: str, value: Any, least: int, most: int) -> int:
-    """A whole number of any type that is one: also numpy's."""
+    """A whole number of any integer type, also numpy's, but not a bool."""
     accepted = f"a whole number from {least} to {most}"
     try:
         number = operator.index(value)
@@ -84,7 +84,8 @@ def whole_or_none(name: str, value: Any, least: int, most: int) -> int | None:
 
 
 def whole_of_text(text: str, least: int, most: int) -> int | None:
-    """Of the environment. None: it is no such number."""
+    """The number in the text of an environment variable. None: it is no whole number in the
+    range."""
     if not text.isascii() or not text.isdigit() or len(text) > 20:
         return None
     return int(text) if least <= int(text) <= most else None
@@ -117,7 +118,8 @@ def function_or_none(name: str, value: Any) -> Callable[..., Any] | None:
 
 
 def threads_from_environment() -> int:
-    """OMP_NUM_THREADS, else 1. It may be a list, of nested levels: the first one counts."""
+    """OMP_NUM_THREADS, else 1. It may be a list, one number for each nesting level: the first
+    counts."""
     said = os.environ.get("OMP_NUM_THREADS") or "1"
     threads = whole_of_text(said.partition(",")[0].strip(), 1, _THREADS_MAX)
     if threads is None:

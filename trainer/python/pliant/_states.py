@@ -1,4 +1,4 @@
-"""What goes with a training's state beside the model and its optimizer."""
+"""State of a training apart from the model and its optimizer."""
 
 import inspect
 from typing import Any, Protocol, runtime_checkable
@@ -8,14 +8,14 @@ from .errors import InvalidProgram
 
 @runtime_checkable
 class Stateful(Protocol):
-    """A schedule, a scaler, a metric: anything whose state goes with the training's."""
+    """A schedule, a scaler, a metric: any object whose state is part of the training's state."""
 
     def state_dict(self) -> dict[str, Any]: ...
     def load_state_dict(self, state_dict: dict[str, Any]) -> Any: ...
 
 
 class States:
-    """What was registered, by name."""
+    """The registered objects, by name."""
 
     def __init__(self) -> None:
         self._by_name: dict[str, Stateful] = {}
@@ -39,8 +39,8 @@ class States:
 
 
 def _functions_in(state: Any) -> dict[Any, Any]:
-    """What a program says of itself: it is the same in each of its processes, and stays with them.
-    PyTorch's OneCycleLR hands over a function before 2.2."""
+    """Functions in a state: each process has the same ones from the program, so they are not
+    transferred. The state of OneCycleLR has one in PyTorch before 2.2."""
     items = state.items() if isinstance(state, dict) else ()
     return {name: value for name, value in items if inspect.isroutine(value)}
 
@@ -53,7 +53,7 @@ def _without_functions(state: Any) -> Any:
 
 
 class Counters:
-    """What is counted over steps, and is state as the rest."""
+    """Counters that last over steps and belong to the training's state."""
 
     def __init__(self) -> None:
         self.nonfinite_in_a_row = 0

@@ -1,7 +1,7 @@
-"""Data that are read from front to back.
+"""Data that are read sequentially.
 
-Each logical shard has a stream of its own, and how far it was read follows from the steps that are
-committed: so who takes a shard over opens its stream where the last committed step left it.
+Each logical shard has its own stream. The position in it follows from the committed steps, so a
+learner that takes over a shard opens its stream where the last committed step left it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,17 +15,17 @@ from .errors import InvalidProgram
 
 @dataclass(frozen=True)
 class StreamShard:
-    """The stream that a dataset is asked for: `dataset.stream(shard, start)` yields the samples
-    of this part of the epoch from the `start`-th on, in an order that is always the same.
+    """Argument of a dataset's `stream`: `dataset.stream(shard, start)` yields the samples of this
+    part of the epoch from sample number `start` (from 0) on, always in the same order.
 
-    A dataset that deals its samples like cards gives shard `index` those whose number has the
-    remainder `index` when divided by `count`: each stream is then as long as it has to be.
+    A simple division: shard `index` gets the samples whose number modulo `count` is `index`. Every
+    stream is then long enough.
     """
 
     index: int
     count: int
     epoch: int
-    seed: int  # for an order that is drawn: of this part of this epoch
+    seed: int  # for a random order of this part of this epoch
 
 
 def is_stream(data: Any) -> bool:
@@ -33,8 +33,8 @@ def is_stream(data: Any) -> bool:
 
 
 class Streams:
-    """Samples of a stream by their place in the epoch. Steps take `batch` places after each other,
-    and their shards parts of those whose sizes differ by at most one."""
+    """Reads samples of streams by their place in the epoch. Each step takes the next `batch` places
+    and divides them among its shards, in parts whose sizes differ by at most 1."""
 
     def __init__(self, data: Any, size: int, plan: Plan, seed_all: Callable[[int], None]) -> None:
         self._data = data
@@ -43,7 +43,7 @@ class Streams:
         self._shards = plan.logical_shards
         self._seed = plan.seed
         self._seed_all = seed_all
-        # By shard: epoch, how many were read, the rest.
+        # By shard: the epoch, the number of samples read, the iterator of the rest.
         self._open: dict[int, tuple[int, int, Iterator[Any]]] = {}
 
     def read(self, places: Sequence[int], epoch: int) -> list[Any]:
@@ -63,7 +63,7 @@ class Streams:
         return samples
 
     def _find(self, place: int) -> tuple[int, int]:
-        """Of the sample at a place of the epoch: its shard, and how many the shard had before."""
+        """The shard of the sample at a place of the epoch, and its number in the shard's stream."""
         step, within = divmod(place, self._batch)
         least, longer = divmod(min(self._batch, self._size - step * self._batch), self._shards)
         if within < longer * (least + 1):

@@ -1,7 +1,7 @@
-"""How many threads an operation on the CPU is cut into: part of the result.
+"""The number of threads of an operation on the CPU. The result depends on it.
 
-PyTorch can be told at any time. TensorFlow and JAX read the environment when they compute for the
-first time, which is when a model is built: so it is set when pliant is imported.
+PyTorch's number can be set at any time. TensorFlow and JAX read the environment at their first
+computation, which is when a model is built, so the variables are set when pliant is imported.
 """
 
 import os
@@ -15,7 +15,7 @@ _settled_late = False
 
 
 def settle_in_environment() -> None:
-    """What the environment does not say already."""
+    """Sets the variables that the environment does not set already."""
     global _settled_late
     named = "TF_NUM_INTRAOP_THREADS" in os.environ
     _settled_late = "tensorflow" in sys.modules and not named
@@ -28,7 +28,7 @@ def settle_in_environment() -> None:
 
 
 def threads_of(backend: str, asked: int | None) -> int:
-    """How many there are, `asked` being what the program wants."""
+    """The number of threads that the backend uses. `asked`: the program's setting."""
     if backend != "tensorflow":
         return asked or threads_from_environment()
     if _settled_late:

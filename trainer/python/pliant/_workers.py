@@ -1,8 +1,8 @@
 """Processes that load batches ahead of the training.
 
-They are asked for the shards that the learner expects next. A forecast may be wrong, after a change
-of the membership: what it missed is loaded in place, what nobody wants is thrown away. What a
-sample draws does not depend on who loads it, so neither changes a result.
+They load the shards that the learner expects next. After a change of the membership the forecast
+may be wrong: a batch that is missing is loaded in place, a batch that is not needed is discarded.
+Random numbers of a sample do not depend on the process that loads it, so neither changes a result.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ from .process import last_line
 
 _BATCHES_PER_WORKER = 2
 _MAX_BYTES_AHEAD = 1 << 30
-# So long a worker, or who waits for one, may not notice that the other is gone.
+# A worker, or the process that waits for one, checks at this interval that the other is alive.
 _WATCH_SECONDS = 2.0
 
 _HINTS = {
@@ -32,8 +32,8 @@ _HINTS = {
     -signal.SIGBUS: ": was there too little room in /dev/shm?",
 }
 
-# All that a batch depends on: whether it is for training, the epoch, the samples. A step and a shard
-# are no name for it: after a resize they may have other samples than a forecast said.
+# Everything that a batch depends on: training or not, the epoch, the samples. Step and shard do not
+# identify it: after a resize a shard may have other samples than the forecast said.
 Key = tuple[bool, int, tuple[int, ...]]
 
 
@@ -44,13 +44,14 @@ class DataWorkerError(PliantError):
 class Batches(Protocol):
     @property
     def in_order(self) -> bool:
-        """The batches of a shard are loaded one after the other, by the same process."""
+        """Whether the batches of a shard must be loaded in order, by the same process."""
 
     def load(self, samples: Sequence[int], epoch: int) -> Any: ...
 
 
 class Workers:
-    """Started before the learner has threads: they are forked. `prepare` is called in each."""
+    """The processes are forked, so they start before the learner has threads. Each calls `prepare`.
+    """
 
     def __init__(
         self,
@@ -62,14 +63,14 @@ class Workers:
         prepare: Callable[[], None] = lambda: None,
     ) -> None:
         in_order = train.in_order or (test is not None and test.in_order)
-        # By process. Where the order does not matter, whoever is free takes the next.
+        # A queue for each process. Where the order does not matter, all share one queue.
         self._requests: list[Any] = (
             [context.Queue() for _ in range(count)] if in_order else [context.Queue()] * count
         )
         self._results: Any = context.Queue()
         self._ready: dict[Key, Any] = {}
         self._asked: set[Key] = set()
-        self._batch_bytes = 0  # of the largest one that came; 0: none did
+        self._batch_bytes = 0  # of the largest batch so far; 0: none has arrived
         self._count = count
         self._processes: list[multiprocessing.process.BaseProcess] = [
             context.Process(
@@ -81,8 +82,8 @@ class Workers:
             for i, requests in enumerate(self._requests)
         ]
         with warnings.catch_warnings():
-            # Of JAX, and of Python where there are threads: these processes read data, and call
-            # nothing of a framework's that waits for another thread.
+            # JAX, and Python if there are threads, warn about fork. It is safe here: these
+            # processes read data, and call nothing of a framework that waits for another thread.
             warnings.filterwarnings("ignore", message=".*fork\\(\\)")
             for process in self._processes:
                 process.start()
@@ -98,7 +99,7 @@ class Workers:
         return self._ready.pop(key)
 
     def ask_ahead(self, forecast: Callable[[int], Shard | None]) -> None:
-        """Asks for what is expected next, and forgets what is not expected any more."""
+        """Requests the batches that are expected next, and drops those no longer expected."""
         expected: set[Key] = set()
         for ahead in range(self._depth()):
             shard = forecast(ahead)
@@ -125,7 +126,7 @@ class Workers:
 
     def _depth(self) -> int:
         if self._batch_bytes == 0:
-            return 1  # which tells what they weigh
+            return 1  # the first batch shows the size of a batch
         depth = _BATCHES_PER_WORKER * self._count
         return max(1, min(depth, _MAX_BYTES_AHEAD // self._batch_bytes))
 
@@ -141,7 +142,7 @@ class Workers:
                     ) from None
             return
         if error:
-            print(trace, end="", file=sys.stderr)  # here, so that it is kept with the rest
+            print(trace, end="", file=sys.stderr)  # in this process, so that the copy has it
             raise DataWorkerError(error)
         self._batch_bytes = max(self._batch_bytes, count)
         self._ready[key] = ForkingPickler.loads(packed)
@@ -152,22 +153,22 @@ def _key(shard: Shard) -> Key:
 
 
 class _Packer(ForkingPickler):
-    """Counts the bytes of the tensors and arrays that a batch has anywhere: those of a tensor are
-    not among what is written, they travel in shared memory."""
+    """Counts the bytes of all tensors and arrays in a batch. Those of a tensor are not in the
+    pickle: they travel in shared memory."""
 
     def __init__(self, file: io.BytesIO) -> None:
         super().__init__(file)
         self.bytes = 0
 
     def reducer_override(self, value: Any) -> Any:
-        with contextlib.suppress(Exception):  # a sparse tensor says that it has none
+        with contextlib.suppress(Exception):  # `nbytes` of a sparse tensor raises
             if isinstance(value.nbytes, int):
                 self.bytes += value.nbytes
-        return NotImplemented  # as without it
+        return NotImplemented  # pickle it as usual
 
 
 def _pack(batch: Any) -> tuple[bytes, int]:
-    """The batch for another process, and how many bytes it takes."""
+    """The batch, pickled for another process, and the number of its bytes."""
     file = io.BytesIO()
     packer = _Packer(file)
     packer.dump(batch)
@@ -183,11 +184,11 @@ def _work(
     prepare: Callable[[], None],
     parent: int,
 ) -> None:
-    # The parent decides when it ends; Ctrl-C at a terminal reaches both.
+    # The parent decides when this process ends. Ctrl-C at a terminal signals both.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     prepare()
-    results.cancel_join_thread()  # what nobody reads any more does not keep it alive
+    results.cancel_join_thread()  # unread results do not keep the process alive
     while os.getppid() == parent:
         try:
             key = requests.get(timeout=_WATCH_SECONDS)
@@ -199,15 +200,16 @@ def _work(
 
 
 def _result(batches: Batches, key: Key) -> tuple[Key, bytes, int, str, str]:
-    """The batch, packed, with its size; or what went wrong, with the traceback."""
+    """Key, pickled batch, its bytes, the error, its traceback. The last two are "" on success."""
     _, epoch, samples = key
     what = "loading data failed"
     try:
         batch = batches.load(samples, epoch)
         what = f"the batch of the samples {_some(samples)} cannot leave the process that loads it"
-        # Not by the queue, whose thread drops what it cannot send: the learner would wait for it.
+        # Pickled here, not by the queue: its thread drops what it cannot pickle, and the learner
+        # would wait forever.
         return key, *_pack(batch), "", ""
-    except Exception as error:  # of the user's data: whatever it is, the parent tells it
+    except Exception as error:  # any error of the user's data: the parent reports it
         return key, b"", 0, f"{what}: {last_line(error)}", traceback.format_exc()
 
 

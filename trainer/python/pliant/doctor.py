@@ -1,5 +1,5 @@
-"""Looks at the machine, the library, the frameworks and the environment of a learner, and says what
-is wrong. Of PyTorch and Keras one is needed: `training` tries each that is there."""
+"""Checks the machine, the library, the frameworks and the environment of a learner, and reports
+what is wrong. PyTorch or Keras is needed: `training` tries each that is installed."""
 
 import contextlib
 import importlib.util
@@ -24,7 +24,7 @@ one of them works and nothing else is wrong, else with 1.
 
 
 class Trouble(Exception):
-    """What does not work, and what would help."""
+    """The text says what does not work and what would help."""
 
 
 def _python() -> str:
@@ -75,11 +75,11 @@ def _tensorboard() -> str:
 
 
 def _gpu() -> str:
-    """Whether a framework that is there can use them."""
+    """The GPUs. Raises Trouble if no installed framework can use those of the container."""
     problems = []
     for name, look in _GPU_PROBLEMS.items():
         if _is_there(name):
-            with contextlib.suppress(Exception):  # of a framework that fails: `training` says so
+            with contextlib.suppress(Exception):  # `training` reports a framework that fails
                 problems.append(look())
     if problems and all(problems):
         raise Trouble("; ".join(map(str, problems)))
@@ -167,7 +167,7 @@ def _trains() -> str:
             try:
                 with tempfile.TemporaryDirectory(prefix="pliant-doctor-") as folder:
                     done.append(f"{train(folder)} steps alone with {name}")
-            except Exception as error:  # whatever it is, the other one may work
+            except Exception as error:  # any error: the other framework may work
                 troubles.append(f"{name} does not train: {type(error).__name__}: {error}")
     finally:
         os.environ.update(kept)
@@ -200,7 +200,7 @@ _CHECKS: dict[str, Callable[[], str]] = {
     "job": _job,
     "training": _trains,
 }
-# Of these one is enough, and `training` says whether there is one.
+# One of these is enough. `training` fails if there is none.
 _FRAMEWORKS = {"torch", "keras"}
 
 
@@ -218,7 +218,7 @@ def main(arguments: list[str]) -> int:
     for name, check in _CHECKS.items():
         try:
             print(f"ok      {name:9} {check()}", flush=True)
-        except Exception as trouble:  # whatever it is, the other checks say more
+        except Exception as trouble:  # any error: the other checks still run
             worst = worst if name in _FRAMEWORKS else 1
             kind = "" if isinstance(trouble, Trouble) else f"{type(trouble).__name__}: "
             print(f"FAILED  {name:9} {kind}{trouble}", flush=True)

@@ -1,24 +1,24 @@
-"""What can go wrong, by what the reader has to do about it."""
+"""Errors, by what the reader has to do about them."""
 
 
 class PliantError(RuntimeError):
-    """The learner cannot go on; trying again may work."""
+    """The learner cannot continue; a retry may succeed."""
 
     exit_code = 1
 
 
 class InvalidProgram(PliantError):
-    """The program, its data or its settings are wrong: trying again would not help."""
+    """The program, its data or its settings are wrong: a retry would fail, too."""
 
     exit_code = 2
 
 
 class Diverged(InvalidProgram):
-    """A loss or a gradient is not a number, or infinite."""
+    """A loss or a gradient is NaN or infinite."""
 
 
 class TrainingFailed(PliantError):
-    """The learner ended as failed. The log says why, and so does this message."""
+    """The learner failed. The message and the log give the reason."""
 
     def __init__(self, message: str, exit_code: int) -> None:
         super().__init__(message)

@@ -1,7 +1,7 @@
-"""FabricModel: a loop that is ours, for models that need no loop of their own.
+"""FabricModel: a ready-made loop, for models that need no loop of their own.
 
 Scripts written for Watson Machine Learning Accelerator's elastic distributed training use the same
-class, by way of `fabric_model` and `callbacks`: see docs/python.md.
+class, through `fabric_model` and `callbacks`: see docs/python.md.
 """
 
 import inspect
@@ -18,7 +18,7 @@ from ._fabric import Framework, Script
 from ._loop import Elastic, Watcher
 from ._say import say
 
-# What arguments of the old product did there; here something else decides, or nothing is needed.
+# Arguments of the old product that are ignored: their meaning there, and what replaces them.
 _NOT_USED = {
     "checkpoint_freq": "epochs between two checkpoints: spec.checkpoint of the job decides",
     "driver_memory": "memory of its driver process: there is none here",
@@ -31,18 +31,19 @@ _NOT_USED = {
 class FabricModel:
     """A model in elastic training.
 
-    get_datasets: returns the training and the test set, map-style; the latter may be None.
-    loss_function: of (output, target), the mean over the batch.
-    driver_logger: gets the metrics, on one learner (see callbacks.LoggerCallback).
+    get_datasets: returns the training and the test set, map-style; the test set may be None.
+    loss_function: function of (output, target) that returns the mean over the batch.
+    driver_logger: receives the metrics, on one learner (see callbacks.LoggerCallback).
     user_callback: one or several callbacks.Callback, called on every learner, or pliant.Watcher.
-    fn_step_train: instead of forward and backward of a batch: f(model, batch, eva, train_loader,
-        fn_args) returns (accuracy, loss), the accuracy in per cent or None, and calls backward
-        itself. eva(output, target) is such an accuracy. model.get_optimizer() and
-        model.get_loss_function() are there for it.
-    fn_test: instead of the forward of a batch of the test set: f(model, test_iter, fn_args) returns
+    fn_step_train: replaces forward and backward of a batch: f(model, batch, eva, train_loader,
+        fn_args) calls backward itself and returns (accuracy, loss), the accuracy in percent or
+        None. eva(output, target) computes that accuracy. model.get_optimizer() and
+        model.get_loss_function() return the arguments given here.
+    fn_test: replaces the forward of a batch of the test set: f(model, test_iter, fn_args) returns
         the loss.
 
-    A Keras model has a loss as Keras takes it, which may be a name, and no functions of its own.
+    With a Keras model loss_function is a loss in any form that Keras accepts, for example a name.
+    fn_step_train and fn_test are for PyTorch only.
     """
 
     def __init__(
@@ -81,12 +82,13 @@ class FabricModel:
         checkpoint_dir: str | os.PathLike[str] | None = None,
         **others: Any,
     ) -> None:
-        """Trains, and leaves the trained model in place and, where RESULT_DIR is set, below it.
+        """Trains the model in place. If RESULT_DIR is set, also writes it to RESULT_DIR/model.
 
-        batch_size: of one device's batch, which is a logical shard: the global batch is that times
-            the job's logical shards. So the result does not depend on how many devices there are.
-        engines_number, engines: the most devices that it may use. In a cluster the job's
-            maxLearners decides; alone it is the number of logical shards, to the next power of two.
+        batch_size: samples in one device's batch, which is a logical shard. The global batch is
+            batch_size times the number of logical shards, whatever the number of devices.
+        engines_number, engines: maximum number of devices. In a job its maxLearners decides
+            instead. Alone this number, rounded up to a power of two, is the number of logical
+            shards.
         num_dataloader_threads: processes that load data ahead.
         """
         _warn_of(others)
@@ -111,15 +113,16 @@ class FabricModel:
         self._run(elastic)
 
     def download(self, out_dir: str | os.PathLike[str] | None = None) -> str:
-        """Writes the model (torch: its state dict) to `out_dir` (else RESULT_DIR/model). The file's path."""
+        """Writes the model (torch: its state dict) to `out_dir` (else RESULT_DIR/model). Returns
+        the file's path."""
         results = os.environ.get("RESULT_DIR", ".")
         folder = Path(out_dir) if out_dir is not None else Path(results, "model")
         folder.mkdir(parents=True, exist_ok=True)
         return str(self._framework.save(folder))
 
     def _register_schedule(self, elastic: Elastic[Any]) -> None:
-        """Of the learning rate, where the script has it from pth_parameter_mgr: it is part of the
-        training's state, and callbacks step it."""
+        """Registers the learning rate schedule if the script got one from pth_parameter_mgr: it is
+        part of the training's state. The script's callbacks step it."""
         optimizer = self._framework.script.optimizer
         _parameters.tell_of_unused_policy(optimizer)
         schedule = _parameters.schedule_of(optimizer)
@@ -128,7 +131,7 @@ class FabricModel:
         elastic.register("learning rate", schedule)
         if _parameters.learning_rate_policy() != "plateau":
             return
-        # Callbacks are not told what an evaluation came to.
+        # Stepped here, because callbacks do not receive the result of an evaluation.
         elastic.on_evaluation.append(lambda evaluation: schedule.step(evaluation.loss))
         if not elastic.evaluates:
             say(
@@ -153,8 +156,8 @@ class FabricModel:
             if epoch < elastic.epochs and not elastic.stopping:
                 self._call("on_epoch_begin", epoch)
 
-        # The last to hear of an evaluation, which may be the end: what callbacks change then is
-        # part of the state, too.
+        # Called last after an evaluation, because an earlier listener may stop the training.
+        # Changes made by callbacks there are part of the state, too.
         elastic.on_evaluation.append(lambda evaluation: begin_epoch(evaluation.epoch + 1))
         self._call("on_train_begin")
         self._call("on_epoch_begin", 0)
@@ -162,13 +165,13 @@ class FabricModel:
             for batch in step:
                 self._framework.train_batch(step, batch)
             step.commit()
-            # Before the next step is asked for: what callbacks change (the learning rate) belongs
-            # to the step, and so reaches learners that join.
+            # Before the next step is requested: changes made by callbacks (the learning rate)
+            # belong to this step, and so reach learners that join.
             if elastic.ending is None and step.last_of_epoch:
                 self._call("on_epoch_end", step.epoch)
                 if not elastic.evaluates:
                     begin_epoch(step.epoch + 1)
-        make_folders()  # what is on a volume may have been removed meanwhile
+        make_folders()  # they may have been removed from the volume meanwhile
         self._call("on_train_end")
         if self._logger is not None:
             self._logger.end()
@@ -191,8 +194,8 @@ def _framework_of(script: Script) -> Framework:
 
 
 class _LoggerAdapter:
-    """Lines of metrics for a logger, in the words of its age: (loss, acc, completed_batch, worker),
-    with the accuracy in per cent, or (metrics, iteration, epoch, workers)."""
+    """Passes lines of metrics to a logger, with the signature that it defines: (loss, acc,
+    completed_batch, worker), acc in percent, or (metrics, iteration, epoch, workers)."""
 
     def __init__(self, logger: Any) -> None:
         self._logger = logger
@@ -215,7 +218,7 @@ class _LoggerAdapter:
             log(loss, 100.0 * accuracy, line["step"], 0)
 
     def end(self) -> None:
-        """Where it has begun: of a job of several, most learners have told it nothing."""
+        """Ends the logger if it has begun: on most learners of a job it received nothing."""
         if self._begun and hasattr(self._logger, "on_train_end"):
             self._logger.on_train_end()
 

@@ -1,4 +1,4 @@
-"""A learner and the process around it: how an exception that nobody caught reaches the job."""
+"""A learner and its process: reports an uncaught exception to the job."""
 
 import atexit
 import contextlib
@@ -13,25 +13,25 @@ from .errors import PliantError
 
 
 def last_line(error: BaseException) -> str:
-    """The last line of its traceback, with the place in the program that it came from."""
+    """The last line of the error's traceback, with file and line where it was raised."""
     line = traceback.format_exception_only(error)[-1].strip()
     frames = traceback.extract_tb(error.__traceback__)
     return f"{line} ({frames[-1].filename}:{frames[-1].lineno})" if frames else line
 
 
 def _story(error: BaseException) -> str:
-    """Its traceback, and above that who called the function that caught it: it goes on to them."""
+    """The error's traceback, preceded by the callers of the function that caught it. The error
+    continues to them, so a complete traceback includes them."""
     trace = error.__traceback__
     callers = traceback.format_stack(trace.tb_frame.f_back) if trace is not None else []
     return "".join([*callers, *traceback.format_exception(error)])
 
 
 class Guard:
-    """Until it is closed, an exception that ends the program also ends the learner, as failed, with
-    the exception's last line as the job's message; and a program that just ends gives up what is
-    left.
+    """Until it is closed, an exception that ends the program also fails the learner, with the last
+    line of its traceback as the job's message. A program that just ends closes the learner.
 
-    One at a time: a new one closes the one before, which a notebook may have left behind.
+    There is one at a time: a new one closes the one before, which a notebook may have left open.
     """
 
     _present: "Guard | None" = None
@@ -53,19 +53,19 @@ class Guard:
 
     @contextlib.contextmanager
     def beginning(self) -> Iterator[None]:
-        """What is wrong before the first step reaches the job, too, if there is one."""
+        """Reports an error before the first step to the job, too, if there is one."""
         try:
             yield
         except PliantError as error:
             if self._learner is None:
-                with contextlib.suppress(PliantError):  # which the job was told of, then
+                with contextlib.suppress(PliantError):  # then the library has reported to the job
                     self.watch(Learner(name="program", framework="unknown"))
             self.fail(error)
             raise
 
     def fail(self, error: BaseException, *, shown: bool = False) -> None:
-        """The learner ends as failed. Waits until the job has heard of it. `shown`: the traceback
-        is printed already. Otherwise that is done, if at all, when nothing is kept any more."""
+        """Ends the learner as failed. Waits until the job has been notified. `shown`: the traceback
+        is printed already. Otherwise it is copied here, as output printed later is not copied."""
         if self._learner is None:
             return
         if self._streams is not None and not shown:
@@ -76,7 +76,7 @@ class Guard:
         self.close()
 
     def at_close(self, let_go: Callable[[], None]) -> None:
-        """What else holds something of the program until then."""
+        """Adds a function that `close` calls to release something of the program."""
         self._at_close.append(let_go)
 
     def close(self) -> None:
@@ -87,7 +87,7 @@ class Guard:
         if Guard._present is self:
             Guard._present = None
         atexit.unregister(self.close)
-        with contextlib.ExitStack() as last:  # upwards, and all of it, whatever one of them raises
+        with contextlib.ExitStack() as last:  # runs in reverse order, all of it, even if one raises
             last.callback(learner.close)
             if streams is not None:
                 last.callback(streams.close)
@@ -123,5 +123,5 @@ def _on_uncaught(
 
 
 def _is_interactive() -> bool:
-    """At a prompt an error ends what was typed, and nothing else."""
+    """At a prompt an error must not end the process."""
     return hasattr(sys, "ps1") or bool(sys.flags.interactive)

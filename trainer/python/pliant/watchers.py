@@ -1,4 +1,4 @@
-"""What looks at a training while it goes on. `elastic.watch(...)`, or FabricModel's user_callback."""
+"""Watchers of a running training, for `elastic.watch(...)` or FabricModel's user_callback."""
 
 import math
 import sys
@@ -11,8 +11,8 @@ from ._loop import Elastic, Evaluation, Watcher
 from .errors import InvalidProgram
 
 _BAR_WIDTH = 24
-_LINE_EVERY_SECONDS = 30.0  # where nobody sees a line that is written over
-# A line of metrics → what the event files call it.
+_LINE_EVERY_SECONDS = 30.0  # in a log, where a line cannot be overwritten
+# Field of a line of metrics → tag in the event files.
 _TAGS = {
     "train": {
         "loss": "loss/train",
@@ -28,8 +28,9 @@ _TAGS_OF_ACCURACY = {"accuracy/train", "accuracy/test"}
 
 
 class ProgressBar(Watcher):
-    """Where the training is, on standard error: of the learner that tells of it. A terminal has a
-    line that is written over, a log one every half minute and one for each evaluation."""
+    """Prints the progress on standard error, on the one learner that writes the metrics. On a
+    terminal it overwrites one line; in a log it prints a line every 30 seconds and after each
+    evaluation."""
 
     def begin(self, elastic: Elastic[Any]) -> None:
         self._total_steps = elastic.total_steps
@@ -37,7 +38,7 @@ class ProgressBar(Watcher):
         self._batch = elastic.plan.global_batch_size
         self._terminal = sys.stderr.isatty()
         self._said = -math.inf
-        self._open = False  # a line that is not ended
+        self._open = False  # the last line on the terminal has no line end yet
 
     def on_metrics(self, line: dict[str, Any]) -> None:
         test = line.get("kind") == "test"
@@ -83,12 +84,12 @@ class ProgressBar(Watcher):
 
 
 class TensorBoard(Watcher):
-    """Event files for TensorBoard, beside the checkpoints (`<job>/tensorboard`) or in `log_dir`:
-    loss, accuracy, learning rate, learners, samples a second, seconds a step.
+    """Writes event files for TensorBoard, beside the checkpoints (`<job>/tensorboard`) or in
+    `log_dir`: loss, accuracy, learning rate, learners, samples per second, seconds per step.
 
-    Written by the learner that tells of the training, with the package `tensorboard`, which is also
-    below torch.utils.tensorboard. Where it is not installed, or they cannot be written, a line says
-    so, and that is all.
+    The one learner that writes the metrics writes them. This needs the package `tensorboard`, which
+    torch.utils.tensorboard needs, too. If it is not installed, or the files cannot be written, one
+    line on standard error says so; the training continues.
     """
 
     def __init__(self, log_dir: str | Path | None = None) -> None:
@@ -106,7 +107,7 @@ class TensorBoard(Watcher):
             for key, tag in _TAGS.get(str(line.get("kind")), {}).items()
             if line.get(key) is not None
         }
-        # An accuracy is 0 where the program reports none.
+        # The accuracy is 0 if the program reports none: it is left out until it is not 0.
         self._drawn.update(tag for tag, value in values.items() if value != 0.0)
         for tag in _TAGS_OF_ACCURACY - self._drawn:
             values.pop(tag, None)
@@ -124,8 +125,10 @@ class TensorBoard(Watcher):
 
 
 class EarlyStopping(Watcher):
-    """Ends the training when so many evaluations in a row brought no better loss. Part of the
-    state: it does not matter who came, left or crashed meanwhile."""
+    """Stops the training after `patience` evaluations in a row whose loss was not more than
+    `least_gain` below the best one. Its counter is part of the training's state, so learners that
+    join, leave or crash do not change the result. Raises InvalidProgram if there are no test data.
+    """
 
     def __init__(self, patience: int = 3, least_gain: float = 0.0) -> None:
         self._patience = patience

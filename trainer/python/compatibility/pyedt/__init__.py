@@ -1,1 +1,1 @@
-"""As Watson Machine Learning Accelerator 4 and 5 name it."""
+"""The package name in Watson Machine Learning Accelerator 4 and 5."""

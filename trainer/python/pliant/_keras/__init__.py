@@ -1,1 +1,1 @@
-"""Keras 3, with TensorFlow, JAX or PyTorch below it. Nothing outside of this folder imports keras."""
+"""Keras 3 on TensorFlow, JAX or PyTorch. Nothing outside this folder imports keras."""

@@ -1,4 +1,4 @@
-"""From sample indices to the batch of a shard, in numpy."""
+"""Makes the batch of a shard from sample indices, in numpy."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,7 +15,8 @@ Collate = Callable[[list[Any]], Any]
 
 
 def _arrays_of(data: Any) -> list[np.ndarray] | None:
-    """The arrays that data consist of, where they do: (images, labels), also nested."""
+    """The arrays that the data consist of, such as (images, labels), also nested. None: the data
+    are not arrays."""
     if not isinstance(data, tuple | list | dict):
         return None
     leaves = keras.tree.flatten(data)
@@ -24,13 +25,13 @@ def _arrays_of(data: Any) -> list[np.ndarray] | None:
 
 
 def _is_image_iterator(data: Any) -> bool:
-    """What ImageDataGenerator.flow and its like return: batches, but made of samples by their
-    index, which is what subclasses of that class have to define."""
+    """Whether this is an iterator such as ImageDataGenerator.flow returns. It yields batches, but
+    its class has a method that makes samples from their indices."""
     return hasattr(data, "n") and hasattr(data, "_get_batches_of_transformed_samples")
 
 
 def size_of(data: Any, what: str) -> int:
-    """The number of samples; InvalidProgram, with what to do, if the data have none."""
+    """The number of samples. Raises InvalidProgram, with the remedy, if the data have none."""
     arrays = _arrays_of(data)
     if arrays is not None:
         sizes = {int(array.shape[0]) for array in arrays}
@@ -59,9 +60,9 @@ def size_of(data: Any, what: str) -> int:
 
 
 class Batches:
-    """Makes batches of one dataset: arrays, or samples one by one, an image iterator's too. What a
-    sample draws from numpy's and Python's generators depends on the job's seed, the epoch and the
-    sample, not on who reads it."""
+    """Makes batches of one dataset: arrays, a dataset with __getitem__, a stream or an image
+    iterator. Random numbers that a sample draws from numpy's and Python's generators depend on the
+    job's seed, the epoch and the sample, not on the process that reads it."""
 
     def __init__(self, data: Any, size: int, collate: Collate | None) -> None:
         self.size = size
@@ -82,7 +83,7 @@ class Batches:
             self._streams = Streams(self._data, self.size, plan, seed_python)
 
     def one(self) -> Any:
-        """A batch of one sample, before there is a plan."""
+        """A batch with one sample, before a plan exists."""
         if self.in_order:
             first = self._data.stream(StreamShard(index=0, count=1, epoch=0, seed=0), 0)
             return self._collate([next(iter(first))])

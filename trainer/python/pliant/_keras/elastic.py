@@ -1,4 +1,4 @@
-"""A Keras model that trains elastically."""
+"""Elastic training of a Keras model."""
 
 import multiprocessing
 import os
@@ -25,7 +25,7 @@ from .final_model import load_final_model
 from .model_state import Gradients, ModelState
 from .objective import Objective
 
-# Loss and, where it means something, how many of the batch's samples were right.
+# Returns the loss, or the loss and the number of correct samples in the batch.
 Evaluate = Callable[[Any], "float | tuple[Any, Any]"]
 
 
@@ -33,13 +33,14 @@ class KerasStep(Step):
     _elastic: "KerasElastic"
 
     def train(self, batch: Any) -> float:
-        """Forward and backward of a batch by one compiled function, with the loss that `attach` was
-        given. The loss."""
+        """Computes forward and backward of a batch in one compiled function, with the loss passed
+        to `attach`. Returns the loss. Call it once for each batch."""
         return self._elastic._train_batch(batch)
 
     def backward(self, loss: Any, gradients: Sequence[Any], correct: Any = None) -> None:
-        """For a program with gradients of its own: those of the loss, the mean over the batch, by
-        model.trainable_variables. `correct`: how many samples of the batch were right."""
+        """Takes gradients that the program computed itself, instead of `train`: the gradients of
+        `loss`, the mean over the batch, one for each of model.trainable_variables (None: it has
+        none). `correct`: the number of correct samples in the batch, reported as accuracy."""
         self._elastic._take_gradients(loss, gradients, correct)
 
 
@@ -166,7 +167,7 @@ class KerasElastic(Elastic[KerasStep]):
         self._set_seeds(mix(self.plan.seed, commit.step))
 
     def _commit(self, commit: Commit, max_norm: float | None) -> bool:
-        # An optimizer that scales the loss looks for itself, and lowers its scale.
+        # An optimizer that scales the loss checks the gradient itself, and lowers its scale.
         scales = isinstance(self._optimizer, keras.optimizers.LossScaleOptimizer)
         if not self._judge(commit, scaled=scales):
             return False
@@ -226,7 +227,7 @@ def attach(
     checkpoint_dir: str | os.PathLike[str] | None = None,
     name: str | None = None,
 ) -> KerasElastic:
-    """As pliant.attach, of a Keras model."""
+    """pliant.attach for a Keras model."""
     guard = Guard()
     with guard.beginning():
         settings = Settings.of(
@@ -284,7 +285,7 @@ def _optimizer_of(named: Any) -> keras.optimizers.Optimizer:
 
 
 def _build(model: keras.Model, train: Batches) -> None:
-    """A model that makes its variables when it is called first is called."""
+    """Calls the model with one sample if it creates its variables at the first call."""
     if not model.built:
         inputs, _ = parts_of(train.one())
         model(keras.tree.map_structure(keras.ops.convert_to_tensor, inputs), training=False)

@@ -1,5 +1,5 @@
-"""What differs between the frameworks below Keras: compiled functions for a batch's gradients, for
-its loss, and for the optimizer's step. Between them there are arrays in host memory."""
+"""The interface to the frameworks below Keras: compiled functions for a batch's gradients, for its
+loss, and for the optimizer's step. They exchange arrays in host memory."""
 
 import abc
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from .objective import Objective
 
 
 class Engine(abc.ABC):
-    # Of which learners of a bitwise job must have the same.
+    # Must be equal on all learners of a bitwise job.
     description = ""
 
     def __init__(
@@ -26,13 +26,13 @@ class Engine(abc.ABC):
 
     @staticmethod
     def settle(threads: int, *, bitwise: bool) -> None:
-        """What is the framework's own, before anything is computed: threads where they can still be
-        set and, of a bitwise job, deterministic operations."""
+        """Configures the framework before the first computation: threads, where they can still be
+        set, and deterministic operations for a bitwise job."""
 
     @staticmethod
     @abc.abstractmethod
     def describe(threads: int) -> str:
-        """Versions and settings that the bits depend on."""
+        """Versions and settings that the result's bits depend on."""
 
     @staticmethod
     @abc.abstractmethod
@@ -41,28 +41,28 @@ class Engine(abc.ABC):
 
     @abc.abstractmethod
     def gradients(self, batch: Any) -> tuple[float, float, list[np.ndarray | None]]:
-        """Forward and backward. The loss, how many samples are right, and the gradients of the
-        trainable variables. Variables that the forward changes are changed."""
+        """Forward and backward. Returns the loss, the number of correct samples, and the gradients
+        of the trainable variables. Updates the variables that the forward changes."""
 
     @abc.abstractmethod
     def evaluate(self, batch: Any) -> tuple[float, float]:
-        """The loss and how many samples are right, in evaluation mode."""
+        """The loss and the number of correct samples, in evaluation mode."""
 
     @abc.abstractmethod
     def apply(self, gradients: Sequence[np.ndarray]) -> None:
-        """A step of the optimizer."""
+        """Takes a step of the optimizer."""
 
     @abc.abstractmethod
     def array(self, tensor: Any) -> np.ndarray:
-        """The values of a tensor or a variable, for reading."""
+        """The values of a tensor or a variable, read-only."""
 
     def seed(self, seed: int) -> None:
-        """Generators that belong to no layer."""
+        """Seeds the generators that belong to no layer."""
         seed_python(seed)
 
     def assign(self, variables: Sequence[Any], arrays: Sequence[np.ndarray]) -> None:
         for variable, array in zip(variables, arrays, strict=True):
-            # A copy: a framework may keep the memory that it is given, and this is not its own.
+            # A copy: a framework may keep the memory passed to it, and this memory is ours.
             variable.assign(array.copy())
 
     def _objective_at_hand(self) -> Objective:
@@ -72,7 +72,7 @@ class Engine(abc.ABC):
 
 
 def parts_of(batch: Any) -> tuple[Any, Any]:
-    """Inputs and truth."""
+    """The inputs and the truth of a batch."""
     if not isinstance(batch, tuple | list) or len(batch) != 2:
         raise InvalidProgram("a sample of the data must be a pair: inputs, truth")
     return batch[0], batch[1]

@@ -1,4 +1,4 @@
-"""The final model of a job, as it lies beside its checkpoints."""
+"""Reads the final model of a job, which is stored beside its checkpoints."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ _DTYPES = {
 
 
 def read_safetensors(path: Path) -> dict[str, np.ndarray]:
-    """All tensors of a file of that format (a length, a header in JSON, the bytes)."""
+    """All tensors of a safetensors file (a length, a header in JSON, the bytes)."""
     data = path.read_bytes()
     length = int.from_bytes(data[:8], "little")
     tensors = {}
@@ -30,7 +30,7 @@ def read_safetensors(path: Path) -> dict[str, np.ndarray]:
 
 
 def load_final_model(model: keras.Model, checkpoint_dir: str) -> None:
-    """For a learner that came after the training was complete."""
+    """Loads the final model, in a learner that joined after the training was complete."""
     path = Path(checkpoint_dir) / "final" / "model.safetensors"
     try:
         tensors = read_safetensors(path)

@@ -1,6 +1,6 @@
-"""A model's and an optimizer's variables, and their copies in host memory that others may read.
+"""The variables of a model and its optimizer, and their copies in registered host memory.
 
-The seeds of dropout and of augmenting layers are no state: they are set for each shard.
+The seeds of dropout and augmentation layers are not state: they are set for each shard.
 """
 
 import ctypes
@@ -22,7 +22,7 @@ _MAX_SEED = (1 << 31) - 1  # fits every type that a seed may have
 
 
 class Mirrors:
-    """Variables and their copies."""
+    """Variables and their copies in host memory."""
 
     def __init__(self, engine: Engine, variables: list[Any], names: list[str]) -> None:
         self._engine = engine
@@ -41,24 +41,25 @@ class Mirrors:
             )
 
     def save(self) -> None:
-        """The variables' values go to host memory."""
+        """Copies the variables' values to host memory."""
         for variable, array in zip(self.variables, self.arrays, strict=True):
             np.copyto(array, self._engine.array(variable))
 
     def changed(self) -> str | None:
-        """The name of a variable whose values are others than those in host memory."""
+        """The name of a variable whose values differ from those in host memory; None: no
+        variable."""
         for name, variable, array in zip(self._names, self.variables, self.arrays, strict=True):
             if not np.array_equal(self._engine.array(variable), array, equal_nan=True):
                 return name
         return None
 
     def restore(self) -> None:
-        """What is in host memory becomes the variables' values."""
+        """Copies the values in host memory to the variables."""
         self._engine.assign(self.variables, self.arrays)
 
 
 class ModelState:
-    """All that a learner must take over to go on bit for bit."""
+    """The complete state that a learner needs to continue bit for bit."""
 
     def __init__(
         self, engine: Engine, model: keras.Model, optimizer: keras.optimizers.Optimizer
@@ -90,7 +91,7 @@ class ModelState:
     def register(self, learner: Learner) -> None:
         self.parameters.register(learner, _native.PARAMETER)
         self._buffers.register(learner, _native.BUFFER)
-        # No forward changes them: they go to learners that join, and with no step.
+        # STATE, not BUFFER: no forward changes them, so only joining learners need them.
         self._frozen.register(learner, _native.STATE)
         self._optimizer.register(learner, _native.STATE)
         self._plain.register(learner, self.others.plain)
@@ -101,21 +102,22 @@ class ModelState:
             variable.assign(np.array(words).astype(str(variable.dtype)))
 
     def restore_buffers(self) -> None:
-        """Before a forward: what was committed."""
+        """Before a forward: sets the buffers to their committed values."""
         self._buffers.restore()
 
     def save_buffers(self) -> None:
-        """After a forward of shard 0."""
+        """After the forward of shard 0, whose buffers become the step's."""
         self._buffers.save()
 
     def save(self) -> None:
-        """After a commit: everything is where it was registered."""
+        """After a commit: writes the state to the registered memory."""
         self.parameters.save()
         self._optimizer.save()
         self._plain.write(self.others.plain())
 
     def check_frozen(self) -> None:
-        """At the end of an epoch: to look at all of them takes as long as to copy them."""
+        """Raises InvalidProgram if a frozen weight changed. Called only at the end of an epoch,
+        because a check of all takes as long as a copy."""
         name = self._frozen.changed()
         if name is not None:
             raise InvalidProgram(
@@ -125,15 +127,15 @@ class ModelState:
             )
 
     def loaded(self) -> None:
-        """What was registered holds another state."""
+        """Copies the state from the registered memory, which was replaced."""
         for mirrors in (self.parameters, self._buffers, self._frozen, self._optimizer):
             mirrors.restore()
         self.others.restore(self._plain.read())
 
 
 def _frozen_of(model: keras.Model) -> dict[int, Any]:
-    """By identity: the weights that were made to be trained, and are not. The others that are not
-    trained (BatchNorm's averages, counts) a forward may change."""
+    """The weights that were created trainable and are not trained now, by identity. A forward may
+    change only the other weights that are not trained (BatchNorm's averages, counts)."""
     made_to_be_trained = {
         id(variable) for layer in model._flatten_layers() for variable in layer._trainable_variables
     }
@@ -145,7 +147,7 @@ def _frozen_of(model: keras.Model) -> dict[int, Any]:
 
 
 class Gradients:
-    """A shard's gradients on their way to the reduction, and the reduced one on its way back."""
+    """Passes a shard's gradients to the reduction, and holds the reduced gradient."""
 
     def __init__(self, parameters: Mirrors) -> None:
         self._shapes = [array.shape for array in parameters.arrays]
@@ -155,7 +157,8 @@ class Gradients:
     def hand_in(
         self, learner: Learner, address: int, gradients: list[np.ndarray | None], scale: float
     ) -> bool:
-        """False: no parameter has one."""
+        """Writes the gradients, times `scale`, to the shard's memory. False: no parameter has
+        one."""
         if len(gradients) != len(self._shapes):
             raise InvalidProgram(
                 f"{len(gradients)} gradients were given for {len(self._shapes)} trainable variables"
@@ -179,7 +182,7 @@ class Gradients:
         ctypes.memmove(self.reduced.ctypes.data, commit.gradient, 4 * self._elements)
 
     def finite(self) -> bool:
-        """Whether the reduced gradient is."""
+        """Whether the reduced gradient is finite."""
         return bool(np.isfinite(np.sum(self.reduced, dtype=np.float64)))
 
     def clip(self, max_norm: float) -> None:

@@ -1,7 +1,7 @@
-"""What variables are called in checkpoints: as Keras calls them in a program that builds its model first.
+"""Names of variables in checkpoints: the names that Keras gives to the first model of a process.
 
-Keras counts the layers of a process that were given no name (dense, dense_1, ...). A notebook that builds its model again
-must find the checkpoint of the first one, so they are counted in each model anew.
+Keras numbers the unnamed layers of a process (dense, dense_1, ...). A notebook that builds its
+model again must find the checkpoint of the first one, so the layers are numbered for each model.
 """
 
 import re
@@ -12,14 +12,14 @@ import keras
 
 
 def _kind(layer: Any) -> str:
-    """As Keras makes a name of a class: BatchNormalization → batch_normalization."""
+    """The name that Keras makes from the class: BatchNormalization → batch_normalization."""
     name = re.sub(r"\W+", "", type(layer).__name__)
     name = re.sub("(.)([A-Z][a-z]+)", r"\1_\2", name)
     return re.sub("([a-z])([A-Z])", r"\1_\2", name).lower()
 
 
 def _counted(model: keras.Model) -> dict[str, str]:
-    """The layers that Keras has named, by what they are called here."""
+    """For layers that Keras named: Keras' name → the name used here."""
     counts: dict[str, set[int]] = {}
     for layer in model._flatten_layers():
         kind = _kind(layer)
@@ -34,7 +34,7 @@ def _counted(model: keras.Model) -> dict[str, str]:
 
 
 def names_of_weights(model: keras.Model) -> dict[int, str]:
-    """By the identity of the variable."""
+    """Names of the model's weights, by the variable's identity."""
     counted = _counted(model)
     names = [
         "/".join(counted.get(part, part) for part in variable.path.split("/"))
@@ -46,7 +46,8 @@ def names_of_weights(model: keras.Model) -> dict[int, str]:
 def names_of_optimizer(
     variables: Sequence[Any], weights: Sequence[Any], names: dict[int, str]
 ) -> list[str]:
-    """Keras puts the weight's path into the variable's: the name here has the weight's name."""
+    """Keras puts a weight's path into its optimizer variable's path. The name used here has the
+    weight's name instead."""
     slugs = sorted(
         ((each.path.replace("/", "_"), names[id(each)].replace("/", "_")) for each in weights),
         key=lambda pair: -len(pair[0]),

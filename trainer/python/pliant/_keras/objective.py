@@ -1,4 +1,4 @@
-"""What a batch costs, in the operations of whatever is below Keras."""
+"""The loss and the accuracy of a batch, in operations of Keras' backend."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,8 +10,8 @@ from ..errors import InvalidProgram
 
 
 class Objective:
-    """A loss as Keras takes it: a name, a function of (truth, prediction), or a keras.losses.Loss.
-    Where it gives one number a sample, their mean counts."""
+    """A loss in any form that Keras accepts: a name, a function of (truth, prediction), or a
+    keras.losses.Loss. If it returns one number per sample, their mean is the loss."""
 
     def __init__(self, loss: str | Callable[[Any, Any], Any]) -> None:
         try:
@@ -20,11 +20,11 @@ class Objective:
             raise InvalidProgram(f"the loss: {error}") from None
         if not callable(self._loss):
             raise InvalidProgram(f"the loss is {loss!r}: a name, a function or a keras loss")
-        # Otherwise it is one over the samples of the batch.
+        # False: the loss is the sum over the samples of the batch.
         self.is_mean = getattr(self._loss, "reduction", None) != "sum"
 
     def __call__(self, truth: Any, prediction: Any, extra: Any) -> Any:
-        """`extra`: what layers add (regularisers)."""
+        """`extra`: losses that layers add (regularizers)."""
         loss = ops.mean(self._loss(truth, prediction))
         for each in extra:
             loss = loss + ops.cast(each, loss.dtype)
@@ -32,7 +32,7 @@ class Objective:
 
 
 def correct_of(truth: Any, prediction: Any) -> Any:
-    """How many samples are right, where predictions are scores of classes. A tensor."""
+    """The number of correct samples if predictions are scores of classes, else 0. A tensor."""
     none = ops.zeros((), "float32")
     if not hasattr(prediction, "shape") or not hasattr(truth, "shape"):
         return none

@@ -14,7 +14,7 @@ from .objective import correct_of
 
 
 class Jax(Engine):
-    """JAX computes without side effects: variables go in and come out."""
+    """JAX computes without side effects: the functions take and return the variables' values."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)

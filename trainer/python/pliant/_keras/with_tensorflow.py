@@ -13,8 +13,8 @@ from .objective import correct_of
 
 
 class TensorFlow(Engine):
-    """Each function is traced once for each shape of a batch, never for shapes in general: so what
-    computes a shard does not depend on which shards came before."""
+    """Each function is traced once for each shape of a batch, never for a general shape, so the
+    code that computes a shard does not depend on earlier shards."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -65,7 +65,7 @@ class TensorFlow(Engine):
             loss = self._objective_at_hand()(truth, outputs, self.model.losses)
             scaled = self.optimizer.scale_loss(loss)
         gradients = tape.gradient(scaled, variables)
-        # Of an embedding they are rows.
+        # The gradient of an embedding is IndexedSlices (rows).
         dense = [None if g is None else tf.convert_to_tensor(g) for g in gradients]
         return loss, correct_of(truth, outputs), dense
 

@@ -52,7 +52,7 @@ class Torch(Engine):
             self.optimizer.apply(tensors, variables)
 
     def seed(self, seed: int) -> None:
-        # Keras drops out by torch's own generator.
+        # Dropout of Keras on torch uses torch's own generator.
         seed_all(seed)
 
     def array(self, tensor: Any) -> np.ndarray:

@@ -1,1 +1,1 @@
-"""PyTorch. Nothing outside of this folder imports torch."""
+"""PyTorch. Nothing outside this folder imports torch."""

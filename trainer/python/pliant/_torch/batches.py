@@ -1,4 +1,4 @@
-"""From sample indices to the batch of a shard."""
+"""Makes the batch of a shard from sample indices."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ Collate = Callable[[list[Any]], Any]
 
 
 def size_of(data: Any, what: str) -> int:
-    """The number of samples; InvalidProgram, with what to do, if the data have none."""
+    """The number of samples. Raises InvalidProgram, with the remedy, if the data have none."""
     if isinstance(data, torch.utils.data.DataLoader):
         raise InvalidProgram(
             f"the {what} data are a DataLoader: give its dataset, and its collate_fn as `collate`; "
@@ -45,15 +45,16 @@ def size_of(data: Any, what: str) -> int:
 
 
 class Batches:
-    """Makes batches of one dataset. What a sample draws (augmentation) depends on the job's seed,
-    the epoch and the sample, not on who reads it."""
+    """Makes batches of one dataset. Random numbers of a sample (augmentation) depend on the job's
+    seed, the epoch and the sample, not on the process that reads it."""
 
     def __init__(self, data: Any, size: int, collate: Collate | None, plan: Plan) -> None:
         self._data = data
         self._collate = collate or default_collate
         self._seed = plan.seed
         self._streams = Streams(data, size, plan, seed_all) if is_stream(data) else None
-        # Its samples draw nothing, and it can be asked for many at once. A subclass's may differ.
+        # A TensorDataset draws no random numbers, and returns many samples at once. A subclass may
+        # differ.
         self._tensors = type(data) is TensorDataset and collate is None
 
     @property
@@ -74,7 +75,7 @@ class Batches:
 
 
 def to_device(batch: Any, device: torch.device) -> Any:
-    """The batch with its tensors on a device."""
+    """The batch with all its tensors on the device."""
     if isinstance(batch, torch.Tensor):
         return batch.to(device)
     if isinstance(batch, dict):

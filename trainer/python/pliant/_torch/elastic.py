@@ -1,4 +1,4 @@
-"""A PyTorch loop that trains elastically."""
+"""Elastic training with a PyTorch loop."""
 
 import os
 import time
@@ -33,8 +33,8 @@ from .numerics import describe, gpu_problem, seed_all, settle
 from .optimizer_steps import OptimizerSteps
 from .training_state import TrainingState
 
-# Loss (mean over the batch, or its sum: see `attach`) and, where it means something, how many of
-# the batch's samples were right.
+# Returns the loss (mean or sum over the batch: see `attach`), or the loss and the number of correct
+# samples in the batch.
 Evaluate = Callable[[Any], "torch.Tensor | float | tuple[Any, Any]"]
 
 
@@ -48,19 +48,20 @@ class Scaler(Stateful, Protocol):
 
 
 class TorchStep(Step):
-    """When the iteration is over, the parameters' `grad` is the mean gradient over the global
-    batch, the same on all learners."""
+    """After the loop over the step, `grad` of each parameter is the mean gradient over the global
+    batch, equal on all learners."""
 
     _elastic: "TorchElastic"
 
     def backward(self, loss: torch.Tensor, correct: Any = None) -> None:
-        """`loss.backward()`, with the loss reported, and the gradient handed over: none is left in
-        the parameters' `grad`. `correct`: how many samples of the batch were right, to be reported
-        as accuracy."""
+        """Calls `loss.backward()`, reports the loss, and takes the gradient: the parameters' `grad`
+        is None afterwards. `loss`: a tensor with one element. `correct`: the number of correct
+        samples in the batch, reported as accuracy."""
         self._elastic._backward(loss, correct)
 
     def report(self, loss: Any, correct: Any = None) -> None:
-        """For a program that calls `backward` of its loss itself: what the loss was."""
+        """Reports the loss, for a program that calls `loss.backward()` itself. `loss`: a number or
+        a tensor with one element. `correct`: the number of correct samples in the batch."""
         self._elastic._report(one_number("the loss", loss), correct)
 
 
@@ -101,8 +102,8 @@ class TorchElastic(Elastic[TorchStep]):
         self._state = TrainingState(model, optimizer)
         self._state.add("pliant", self._counters)
         if scaler is not None:
-            # It makes its scale when it is called first, which a learner that joins does only after
-            # commits of steps that others computed.
+            # The scaler creates its scale at its first call. A learner that joins would call it
+            # only after commits of steps that others computed, so it is called here.
             scaler.scale(torch.zeros((), device=self._state.parameters[0].device))
             self._state.add("scaler", scaler)
         self._gradients = Gradients(learner, self._state.parameters, overlap=overlap)
@@ -115,7 +116,7 @@ class TorchElastic(Elastic[TorchStep]):
         self._state.register(self._learner)
         self._optimizer_steps = OptimizerSteps(self._optimizer, self._model.parameters())
         if self._num_workers > 0:
-            # Tensors travel by shared memory.
+            # torch's: it passes tensors in shared memory.
             context = torch.multiprocessing.get_context("fork")
             self._workers = Workers(
                 self._num_workers,
@@ -169,7 +170,7 @@ class TorchElastic(Elastic[TorchStep]):
         self._state.restore_buffers()
         batch = self._load(self._test, shard)
         seed_all(shard.seed)
-        # Each by itself: a program may keep some (a frozen BatchNorm) in evaluation mode.
+        # Saved for each module: a program may keep some (a frozen BatchNorm) in evaluation mode.
         modes = [(module, module.training) for module in self._model.modules()]
         self._model.eval()
         with torch.no_grad():
@@ -249,7 +250,7 @@ def attach(
     checkpoint_dir: str | os.PathLike[str] | None = None,
     name: str | None = None,
 ) -> TorchElastic:
-    """As pliant.attach, of a PyTorch model."""
+    """pliant.attach for a PyTorch model."""
     guard = Guard()
     with guard.beginning():
         settings = Settings.of(

@@ -15,7 +15,7 @@ class TorchFramework(Framework):
         super().__init__(script)
         if torch.cuda.is_available():
             script.model.cuda()
-        # As custom functions find them.
+        # Custom functions (fn_step_train) call these.
         script.model.get_optimizer = lambda: script.optimizer
         script.model.get_loss_function = lambda: script.loss_function
 
@@ -63,17 +63,19 @@ class TorchFramework(Framework):
 
 
 def _accuracy(outputs: torch.Tensor, targets: torch.Tensor) -> float:
-    """A custom function's `eva`: in per cent."""
+    """The `eva` of a custom function: accuracy in percent."""
     return 100.0 * _correct(outputs, targets) / max(1, int(targets.shape[0]))
 
 
 def _correct_of(accuracy: Any, samples: int) -> float:
-    """How many samples of a batch are right, by what a custom function returns, in per cent."""
+    """The number of correct samples in a batch, from the accuracy (percent) of a custom
+    function."""
     return 0.0 if accuracy is None else round(float(accuracy) * samples / 100.0, 6)
 
 
 def _correct(outputs: Any, targets: Any) -> float:
-    """How many samples are right, where outputs are scores of classes and targets are classes."""
+    """The number of correct samples if outputs are scores of classes and targets are classes, else
+    0."""
     if not isinstance(outputs, torch.Tensor) or not isinstance(targets, torch.Tensor):
         return 0.0
     classes = outputs.dim() == 2 and targets.dim() == 1 and not targets.is_floating_point()

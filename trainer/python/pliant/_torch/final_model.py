@@ -1,4 +1,4 @@
-"""The final model of a job, as it lies beside its checkpoints."""
+"""Reads the final model of a job, which is stored beside its checkpoints."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ _DTYPES = {
 
 
 def read_safetensors(path: Path) -> dict[str, torch.Tensor]:
-    """All tensors of a file of that format (a length, a header in JSON, the bytes)."""
+    """All tensors of a safetensors file (a length, a header in JSON, the bytes)."""
     data = bytearray(path.read_bytes())
     length = int.from_bytes(data[:8], "little")
     header = json.loads(data[8 : 8 + length])
@@ -27,20 +27,20 @@ def read_safetensors(path: Path) -> dict[str, torch.Tensor]:
         if begin == end:
             tensors[name] = torch.empty(shape, dtype=dtype)
             continue
-        # A copy: the bytes need not lie where numbers of this size may.
+        # A copy: the offset in the file may not be aligned for this type.
         part = torch.frombuffer(data[8 + length + begin : 8 + length + end], dtype=dtype)
         tensors[name] = part.reshape(shape)
     return tensors
 
 
 def load_final_model(model: torch.nn.Module, checkpoint_dir: str) -> None:
-    """For a learner that came after the training was complete."""
+    """Loads the final model, in a learner that joined after the training was complete."""
     path = Path(checkpoint_dir) / "final" / "model.safetensors"
     try:
         missing, unexpected = model.load_state_dict(read_safetensors(path), strict=False)
     except (OSError, ValueError, KeyError, RuntimeError) as error:
         raise PliantError(f"the final model cannot be loaded from {path}: {error}") from error
-    # Tied parameters are written once.
+    # Tied parameters are written under one name only, so their other names may be missing.
     present = {name for name, _ in model.named_parameters()} | {
         name for name, _ in model.named_buffers()
     }

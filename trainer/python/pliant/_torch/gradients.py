@@ -1,4 +1,4 @@
-"""A shard's gradients on their way to the reduction, and the reduced one on its way back."""
+"""Passes a shard's gradients to the reduction, and the reduced gradient to the parameters."""
 
 import ctypes
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ from .. import _native
 from .._learner import Commit, Learner, Shard
 from ..errors import InvalidProgram
 
-# Places in which gradients are made: as many as a learner has shards, and few in practice.
+# Places are gradient buffers of shards, kept by address. A learner has one per shard, usually few.
 _MAX_PLACES = 64
 
 
@@ -24,7 +24,7 @@ def _views(flat: torch.Tensor, parameters: Sequence[torch.Tensor]) -> list[torch
 
 
 def _in_memory(gradient: torch.Tensor) -> torch.Tensor:
-    """As the learner takes it."""
+    """The gradient in the form that the learner accepts: dense float32 on the CPU, contiguous."""
     if gradient.is_sparse:
         gradient = gradient.to_dense()
     return gradient.to(device="cpu", dtype=torch.float32).contiguous()
@@ -38,19 +38,19 @@ def _a_second_pass() -> InvalidProgram:
 
 
 class Gradients:
-    """The gradient of each parameter is written to its place, times the number of samples that the
-    loss is the mean of, and travels from there.
+    """Writes the gradient of each parameter to its place, from which it is sent. It is multiplied
+    by `scale`: the number of samples if the loss is their mean.
 
-    With `overlap`, in the shards whose gradients travel at once, by a hook of each parameter while
-    the backward pass goes on. In the others, which wait for another shard, all together when the
-    shard is done, which costs less. A program that passes backward several times in a shard, or
-    without `backward` here, has them added up, so that all must wait: hooks see in the first shard
-    whether it does.
+    With `overlap`, and in a shard whose gradients are sent early, a hook of each parameter writes
+    its gradient during the backward pass. In other shards, which wait for another shard, all
+    gradients are written together at the end of the shard, which costs less. If a program runs
+    several backward passes in a shard, or does not use `backward` of this class, the gradients add
+    up and cannot be sent early. Hooks detect this in the first shard.
 
-    Which shards' gradients travel at once depends on who else trains, so a program must not see it:
-    `backward` leaves no gradient on a parameter in any of them, where `zero_grad` or a clip would
-    find some shards' and not others'. What it leaves there by a backward pass of its own, which it
-    may change as in every loop, stays in all of them until the shard is done."""
+    Which shards send early depends on the other learners, so the program must not see a difference.
+    `backward` leaves no gradient on a parameter in any shard; otherwise `zero_grad` or a clip would
+    affect some shards and not others. A gradient from the program's own backward pass, which it may
+    change as in every loop, stays on the parameter in all shards until the shard is done."""
 
     def __init__(
         self, learner: Learner, parameters: Sequence[torch.Tensor], *, overlap: bool
@@ -59,25 +59,26 @@ class Gradients:
         self._parameters = parameters
         self._elements = sum(parameter.numel() for parameter in parameters)
         self._places: dict[int, list[torch.Tensor]] = {}
-        self._slots: list[torch.Tensor] = []  # of a shard whose gradients travel at once
-        self._overlap: bool | None = None if overlap else False  # None: it is not known yet
-        self._hooks: list[RemovableHandle] = []  # in shards that need them
-        self._passing = False  # a backward pass of `backward` goes on
-        self._passed: set[int] = set()  # parameters that hooks were called for in this shard
-        # The shard's that wait, by parameter. Empty: no shard is at hand.
+        self._slots: list[torch.Tensor] = []  # empty: the gradients are not sent early
+        self._overlap: bool | None = None if overlap else False  # None: not known yet
+        self._hooks: list[RemovableHandle] = []  # only in shards that need them
+        self._passing = False  # a backward pass started by `backward` is running
+        self._passed: set[int] = set()  # parameters whose hook was called in this shard
+        # The shard's gradients to be sent at its end, by parameter. Empty: there is no current
+        # shard.
         self._held: list[torch.Tensor | None] = []
         self._scale = 1.0
         self._reduced = torch.zeros(self._elements)
         self._reduced_views = _views(self._reduced, parameters)
 
     def remove(self) -> None:
-        """From here on the model is as it was."""
+        """Removes all hooks from the model."""
         for hook in self._hooks:
             hook.remove()
         self._hooks = []
 
     def begin(self, shard: Shard, scale: float) -> None:
-        """The gradients from here to `hand_in` are the shard's."""
+        """Begins a shard: gradients from here to `hand_in` belong to it."""
         self._slots = []
         self._scale = scale
         self._passed.clear()
@@ -92,7 +93,7 @@ class Gradients:
 
     def backward(self, loss: torch.Tensor) -> None:
         """Adds the loss's gradient to the shard's."""
-        if not self._held:  # what is in `grad` then is the global batch's
+        if not self._held:  # outside a shard `grad` holds the gradient of the global batch
             raise InvalidProgram(
                 "no batch is at hand: step.backward belongs into the loop over the step"
             )
@@ -104,8 +105,8 @@ class Gradients:
         self._take()
 
     def hand_in(self) -> bool:
-        """Those that wait yet; parameters that the loss does not depend on have none. False: no
-        parameter has one."""
+        """Passes the remaining gradients to the learner. A parameter that the loss does not depend
+        on has none. False: no parameter has one."""
         self._take()
         handed_over: set[int] = self._passed if self._slots else set()
         waiting = [i for i, gradient in enumerate(self._held) if gradient is not None]
@@ -126,7 +127,7 @@ class Gradients:
             if gradient is None:
                 continue
             if before is not None and self._overlap:
-                raise _a_second_pass()  # in every shard, not only where the first one's is gone
+                raise _a_second_pass()  # in every shard, not only in those that send early
             self._held[i] = gradient if before is None else before + gradient
             parameter.grad = None
 
@@ -163,7 +164,7 @@ class Gradients:
         self._learner.gradients_ready(index, 1)
 
     def set_reduced(self, commit: Commit) -> None:
-        """The mean gradient becomes that of the parameters."""
+        """Sets `grad` of the parameters to the mean gradient."""
         if commit.gradient_elements != self._elements:
             raise AssertionError("as many as were registered")
         ctypes.memmove(self._reduced.data_ptr(), commit.gradient, 4 * self._elements)
@@ -171,8 +172,9 @@ class Gradients:
             parameter.grad = view.to(device=parameter.device, dtype=parameter.dtype)
 
     def finite(self) -> bool:
-        """Whether the reduced gradient is."""
-        # Quick, and nearly always the answer; a large gradient may overflow it, but not in double.
+        """Whether the reduced gradient is finite."""
+        # Fast, and almost always sufficient. A large gradient may overflow the float dot product;
+        # the sum in double does not overflow.
         if torch.isfinite(torch.dot(self._reduced, self._reduced)):
             return True
         return bool(torch.isfinite(self._reduced.sum(dtype=torch.float64)))

@@ -1,4 +1,4 @@
-"""Tensors whose memory others may read: host memory, contiguous."""
+"""Copies of tensors in contiguous host memory, which the learner may read."""
 
 from collections.abc import Iterable
 
@@ -6,13 +6,12 @@ import torch
 
 
 class Mirror:
-    """A tensor, and its copy in host memory. Where the tensor is in host memory already, they are
-    one."""
+    """A tensor and its copy in host memory. A contiguous tensor in host memory is its own copy."""
 
     def __init__(self, tensor: torch.Tensor) -> None:
         self.live = tensor.detach()
         self._same = tensor.device.type == "cpu" and tensor.is_contiguous()
-        # Pinned: a device copies from and to it by itself, without a detour.
+        # Pinned: the device copies directly, without a staging buffer.
         self.host = (
             self.live
             if self._same
@@ -25,18 +24,18 @@ class Mirror:
         return not self._same
 
     def save(self) -> None:
-        """The tensor's values go to host memory."""
+        """Copies the tensor's values to host memory."""
         if not self._same:
             self.host.copy_(self.live)
 
     def restore(self) -> None:
-        """What is in host memory becomes the tensor's values."""
+        """Copies the values in host memory to the tensor."""
         if not self._same:
             with torch.no_grad():
                 self.live.copy_(self.host)
 
     def adopt(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Takes the values of a tensor that stands in this one's place. What is to stand there."""
+        """Copies the values of a tensor that replaced this one. Returns the tensor to put back."""
         if tensor.data_ptr() != self.live.data_ptr():
             with torch.no_grad():
                 self.live.copy_(tensor)
@@ -45,8 +44,8 @@ class Mirror:
 
 class RareChanges:
     """Mirrors of tensors that rarely change: frozen parameters, which may be most of a model, or an
-    average that a program keeps as some. They are summed up where they are, and only those whose
-    sums differ are copied."""
+    average that a program keeps in frozen parameters. Checksums are computed on the device, and
+    only tensors whose checksums differ are copied."""
 
     def __init__(self, mirrors: Iterable[Mirror]) -> None:
         self._mirrors = [mirror for mirror in mirrors if mirror.has_copy and mirror.live.numel()]
@@ -56,7 +55,7 @@ class RareChanges:
         sums = [_sums(mirror.live) for mirror in self._mirrors]
         if not sums:
             return
-        # One look at the device's memory for all of them.
+        # One transfer from the device for all of them.
         changed = torch.stack(
             [(new != old).any() for new, old in zip(sums, self._sums, strict=True)]
         ).tolist()
@@ -72,8 +71,8 @@ class RareChanges:
 
 
 def _sums(tensor: torch.Tensor) -> torch.Tensor:
-    """Of the tensor's bits, by row and by column: whatever changes shows in them, except for rare
-    coincidences."""
+    """Sums of the tensor's bits by column and by row. Any change alters them, apart from rare
+    collisions."""
     widths = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
     bits = tensor.contiguous().view(widths.get(tensor.element_size(), torch.uint8))
     rows = bits.reshape(bits.shape[0] if bits.dim() > 1 else 1, -1)

@@ -1,9 +1,9 @@
-"""Where a model keeps its parameters and buffers.
+"""The places where a model keeps its parameters and buffers.
 
-The training's state is the memory that they had when the training was attached. A program may put
-another tensor in the place of one: a buffer that `forward` assigns, `p.data = ...`,
-`vector_to_parameters`. Its values are taken over, and the attached tensor stands there again. What
-cannot be taken over is an error that names the line to write.
+The training's state is the memory that these had when the training was attached. A program may
+replace a tensor by another: a buffer that `forward` assigns, `p.data = ...`,
+`vector_to_parameters`. Its values are copied to the attached tensor, which is put back. If they
+cannot be copied, the error names the line to write.
 """
 
 from collections import Counter
@@ -18,14 +18,14 @@ from .mirror import Mirror
 
 @dataclass
 class _Place:
-    """An entry of a module's parameters or buffers."""
+    """An entry in a module's parameters or buffers."""
 
     name: str
     holder: dict[str, torch.Tensor | None]
     key: str
     tensor: torch.Tensor  # the attached one
     mirror: Mirror
-    shared: bool  # another place has the same tensor
+    shared: bool  # another place holds the same tensor
 
     def __post_init__(self) -> None:
         self.address = self.tensor.data_ptr()
@@ -44,7 +44,7 @@ class _Place:
         )
 
     def take_over(self, kind: str) -> None:
-        """The values of what stands here become the attached tensor's, which stands here again."""
+        """Copies the values of the present tensor to the attached one, and puts that one back."""
         present = self.holder.get(self.key)
         was = f"the {kind} {self.name} of the model"
         if present is None:
@@ -78,7 +78,7 @@ class _Place:
 
 @dataclass
 class _Structure:
-    """How many entries a module has, and which buffers it has announced without a value."""
+    """The number of entries that a module has, and the entries registered without a value."""
 
     name: str
     module: torch.nn.Module
@@ -124,7 +124,7 @@ class ModelTensors:
         _check(model)
         persistent = set(model.state_dict().keys())
         self.names = {parameter: name for name, parameter in model.named_parameters()}
-        self.parameters: dict[str, Mirror] = {}  # that are trained
+        self.parameters: dict[str, Mirror] = {}  # those that are trained
         self.frozen: dict[str, Mirror] = {}
         self.buffers: dict[str, Mirror] = {}
         self.trained = [parameter for parameter in self.names if parameter.requires_grad]
@@ -137,14 +137,15 @@ class ModelTensors:
             mirror = mirrors[id(parameter)] = Mirror(parameter)
             (self.parameters if parameter.requires_grad else self.frozen)[name] = mirror
         for name, buffer in model.named_buffers():
-            # What the model does not save (a mask) goes where a loaded model does not find it.
+            # A buffer that the model does not save (a mask) gets a name outside `model.`, so that
+            # it is not loaded into a model.
             whole = f"model.{name}" if name in persistent else f"buffers.{name}"
             self.buffers[whole] = mirrors[id(buffer)] = Mirror(buffer)
         self._of_parameters = _places(model, mirrors, "_parameters")
         self._of_buffers = _places(model, mirrors, "_buffers")
         self._structures = [_Structure(name, module) for name, module in model.named_modules()]
         self._frozen_parameters = {n: p for p, n in self.names.items() if not p.requires_grad}
-        # Tensors of inference mode count no operations.
+        # Inference tensors have no version counter.
         self._counting = [p for p in self._of_parameters if not p.tensor.is_inference()]
         self._versions: list[int] = []
 
@@ -152,8 +153,8 @@ class ModelTensors:
         self._versions = [place.tensor._version for place in self._counting]
 
     def end_batch(self) -> None:
-        """After a batch of training: buffers that were replaced are taken over. Parameters do not
-        change in mid step: who would change them, and how often, depends on who else trains."""
+        """After a batch of training: takes over buffers that were replaced. Parameters must not
+        change in mid step: how often they would change depends on the number of learners."""
         for place in self._of_parameters:
             if place.moved():
                 raise self._changed_in_mid_step(place)
@@ -163,8 +164,8 @@ class ModelTensors:
         self._end_forward()
 
     def end_evaluation(self) -> None:
-        """After a batch of the test data. A program may put averaged parameters in the place of the
-        trained ones, and these back."""
+        """After a batch of the test data. Meanwhile a program may have replaced the trained
+        parameters by averaged ones and put the trained ones back."""
         for place in self._of_parameters:
             if place.moved():
                 raise self._changed_in_mid_step(place)
@@ -185,7 +186,7 @@ class ModelTensors:
         for structure in self._structures:
             structure.check()
         for name, parameter in self._frozen_parameters.items():
-            # Who trains what is settled at the start: other gradients would stay with this learner.
+            # The trained parameters are fixed at the start: a new gradient would not be reduced.
             if parameter.requires_grad:
                 raise InvalidProgram(
                     f"{name} requires a gradient, which it did not when the training was attached: "
@@ -194,7 +195,7 @@ class ModelTensors:
                 )
 
     def end_step(self) -> None:
-        """After a commit: whatever was replaced is taken over."""
+        """After a commit: takes over every tensor that was replaced."""
         for place in self._of_parameters:
             present = place.holder.get(place.key)
             if present is not None and present is not place.tensor:

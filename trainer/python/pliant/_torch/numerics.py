@@ -1,4 +1,4 @@
-"""What has to be the same on every learner for their bits to be the same."""
+"""Settings that must be equal on every learner for bitwise equal results."""
 
 import contextlib
 import ctypes
@@ -11,7 +11,7 @@ from .._seeds import seed_python
 
 
 def seed_all(seed: int) -> None:
-    """Python's, numpy's and torch's generators, on all devices."""
+    """Seeds Python's, numpy's and torch's generators, on all devices."""
     seed_python(seed)
     torch.default_generator.manual_seed(seed)
     if torch.cuda.is_initialized():
@@ -19,9 +19,9 @@ def seed_all(seed: int) -> None:
 
 
 def settle(threads: int, *, bitwise: bool) -> None:
-    """The number of threads decides how sums inside a kernel are cut, so it is part of the result.
-    Where the result may differ in its rounding, a program may use operations that have no
-    deterministic kernel."""
+    """Sets the number of threads, which decides how a kernel divides its sums, so the result
+    depends on it. Deterministic kernels are required only for a bitwise job: otherwise the rounding
+    may differ, and a program may use operations that have no deterministic kernel."""
     torch.set_num_threads(threads)
     _limit_openblas(threads)
     if bitwise:
@@ -32,15 +32,15 @@ def _compute_deterministically() -> None:
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.use_deterministic_algorithms(True)
     torch.backends.cudnn.benchmark = False
-    # That would fill fresh memory, to show reads of what was never written: twice the work. PyTorch
-    # 2.1 does not, and has no such setting.
+    # Deterministic mode fills new memory to reveal reads of uninitialized data, which doubles the
+    # work. PyTorch 2.1 does not do this and has no such setting.
     deterministic = getattr(torch.utils, "deterministic", None)
     if deterministic is not None:
         deterministic.fill_uninitialized_memory = False
 
 
 def _limit_openblas(threads: int) -> None:
-    """OpenBLAS built on pthreads does not listen to the OpenMP call that torch makes."""
+    """OpenBLAS built with pthreads ignores the OpenMP call that torch makes."""
     with contextlib.suppress(OSError):
         with open("/proc/self/maps") as maps:
             paths = {line.split(maxsplit=5)[5].strip() for line in maps if "libopenblas" in line}
@@ -55,7 +55,7 @@ def gpu_problem() -> str | None:
 
 
 def describe(threads: int) -> str:
-    """Of which learners of a bitwise job must have the same."""
+    """Versions and settings that must be equal on all learners of a bitwise job."""
     version = f"torch {torch.__version__} threads={threads}"
     if torch.cuda.is_available():
         version += f" cuda={torch.version.cuda} gpu={torch.cuda.get_device_name()}"

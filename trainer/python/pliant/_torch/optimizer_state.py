@@ -1,7 +1,7 @@
 """An optimizer's state at fixed addresses.
 
-torch makes it at the first step, and learners that join before or after must agree on its shapes:
-so a step is tried, with gradients of zero, and undone.
+torch creates it at the first step. Learners that join before and after that step must agree on its
+shapes, so a trial step is taken with gradients of 0, and undone.
 """
 
 import copy
@@ -15,8 +15,8 @@ from .mirror import Mirror
 
 
 class OptimizerState:
-    """Until the first step the optimizer has no state, as without us. From then on its tensors are
-    those held here."""
+    """Until the first step the optimizer has no state, as without Pliant. From then on its tensors
+    are the ones held here."""
 
     def __init__(self, optimizer: torch.optim.Optimizer, names: dict[torch.Tensor, str]) -> None:
         self._optimizer = optimizer
@@ -48,7 +48,7 @@ class OptimizerState:
             yield f"optimizer.{self._names[i]}.{key}", mirror
 
     def _tried_state(self) -> dict[torch.Tensor, dict[str, Any]]:
-        """What the state looks like after a step. Nothing is changed by it."""
+        """The state after a trial step, which is undone."""
         optimizer = self._optimizer
         parameters = [(parameter, parameter.detach().clone()) for parameter in self._parameters]
         before = {key: copy.deepcopy(value) for key, value in optimizer.state.items()}
@@ -59,7 +59,7 @@ class OptimizerState:
         try:
             for parameter in self._parameters:
                 parameter.grad = torch.zeros_like(parameter)
-            # The plain method: a schedule counts calls of what it put before it.
+            # The method of the class: a schedule wraps the instance's method and counts its calls.
             type(optimizer).step(optimizer)
         except TypeError as error:
             raise InvalidProgram(
@@ -82,7 +82,7 @@ class OptimizerState:
         return tried
 
     def take_over(self) -> None:
-        """After a step: its tensors are copied here, and from then on are the ones here."""
+        """After a step: copies the state's tensors here and makes the optimizer use these ones."""
         for i, parameter in enumerate(self._parameters):
             state = self._optimizer.state.get(parameter, {})
             for key, value in state.items():
@@ -102,7 +102,7 @@ class OptimizerState:
                 mirror.save()
 
     def plain(self) -> dict[str, Any]:
-        """What is not in tensors."""
+        """The part of the state that is not in tensors."""
         optimizer = self._optimizer
         values = [
             {
@@ -118,7 +118,7 @@ class OptimizerState:
         return {"started": bool(optimizer.state), "values": values, "groups": groups}
 
     def restore(self, plain: dict[str, Any]) -> None:
-        """What the memory here and `plain` say."""
+        """Sets the optimizer's state from the memory here and from `plain`."""
         optimizer = self._optimizer
         for group, saved in zip(optimizer.param_groups, plain["groups"], strict=True):
             group.update(saved)

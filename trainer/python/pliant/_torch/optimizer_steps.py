@@ -1,4 +1,4 @@
-"""Who steps an optimizer, and when: `step.commit()`, and nobody else."""
+"""Makes sure that only `step.commit()` steps the optimizer."""
 
 import contextlib
 from collections.abc import Iterable, Iterator
@@ -12,7 +12,7 @@ from ..errors import InvalidProgram
 
 
 class OptimizerSteps:
-    """From its making until `remove`, watches the steps of all optimizers of the process."""
+    """Observes the steps of all optimizers of the process, from its creation until `remove`."""
 
     def __init__(
         self, optimizer: torch.optim.Optimizer, parameters: Iterable[torch.Tensor]
@@ -35,7 +35,7 @@ class OptimizerSteps:
             self._allowed = False
 
     def _before_step(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
-        if self._allowed:  # also of one that the attached one is made of
+        if self._allowed:  # also for an optimizer that the attached one wraps
             return
         if optimizer is self._optimizer:
             raise InvalidProgram(

@@ -1,5 +1,5 @@
-"""Everything that a learner must take over to go on bit for bit: model, optimizer, what else was
-registered."""
+"""The complete state that a learner needs to continue bit for bit: model, optimizer, and other
+registered state."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -26,7 +26,7 @@ class TrainingState:
 
     @property
     def parameters(self) -> list[torch.Tensor]:
-        """Those that are trained."""
+        """The parameters that are trained."""
         return self._model.trained
 
     def add(self, name: str, what: Stateful) -> None:
@@ -40,7 +40,7 @@ class TrainingState:
         self._others.add(name, what)
 
     def register(self, learner: Learner) -> None:
-        """Tells the learner of all of it."""
+        """Registers the whole state with the learner."""
 
         def tell(name: str, mirror: Mirror, role: int) -> None:
             host = mirror.host
@@ -52,7 +52,7 @@ class TrainingState:
                 address=host.data_ptr(),
             )
 
-        self._model.end_step()  # what the program replaced since it was attached
+        self._model.end_step()  # takes over tensors that the program replaced since `attach`
         for mirror in self._mirrors():
             mirror.save()
         for name, mirror in self._model.parameters.items():
@@ -66,19 +66,19 @@ class TrainingState:
         self._plain.register(learner, self._values)
 
     def _mirrors(self) -> Iterator[Mirror]:
-        """Of the model."""
+        """The mirrors of the model's tensors."""
         for mirrors in (self._model.parameters, self._model.frozen, self._model.buffers):
             yield from mirrors.values()
 
     # ---- While it trains ----
 
     def begin_batch(self) -> None:
-        """Before a forward: where buffers are not in host memory, they get what was committed."""
+        """Before a forward: buffers outside host memory get their committed values."""
         self.restore_buffers()
         self._model.begin_batch()
 
     def end_batch(self, *, keeps_buffers: bool) -> None:
-        """After a batch of training. `keeps_buffers`: those that it left are the step's."""
+        """After a batch of training. `keeps_buffers`: the batch's buffers become the step's."""
         self._model.end_batch()
         if keeps_buffers:
             for mirror in self._model.buffers.values():
@@ -93,7 +93,7 @@ class TrainingState:
             mirror.restore()
 
     def save(self) -> None:
-        """After a commit: everything is where it was registered."""
+        """After a commit: writes the whole state to the registered memory."""
         self._model.end_step()
         self._optimizer.take_over()
         for mirror in self._model.parameters.values():
@@ -102,7 +102,7 @@ class TrainingState:
         self._plain.write(self._values())
 
     def loaded(self) -> None:
-        """What was registered holds another state."""
+        """Copies the state from the registered memory, which was replaced."""
         for mirror in self._mirrors():
             mirror.restore()
         self._frozen.restore()
@@ -111,5 +111,5 @@ class TrainingState:
         self._others.restore(values["others"])
 
     def _values(self) -> dict[str, Any]:
-        """What is not in tensors."""
+        """The part of the state that is not in tensors."""
         return {"optimizer": self._optimizer.plain(), "others": self._others.plain()}
