@@ -1,5 +1,5 @@
-"""A script as those for Watson Machine Learning Accelerator are: it seeds nothing, and asks pth_parameter_mgr for all
-that it trains with. Its argument is the learning rate's policy."""
+"""A typical script for Watson Machine Learning Accelerator: it seeds nothing, and gets all parameters of its training
+from pth_parameter_mgr. Its argument is the learning rate policy."""
 
 import os
 import sys

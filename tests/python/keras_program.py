@@ -1,7 +1,7 @@
 """A user's Keras script, as small as the tests need it: `keras_program.py train|own`.
 
-It has what depends on who computes, if anything does: BatchNorm, dropout, layers that augment, data that draw from
-python and numpy, an embedding, a schedule. TOY_EPOCHS sets how long it takes.
+It has everything whose result could depend on which learner computes it: BatchNorm, dropout, augmentation layers, data
+that draw random numbers from python and numpy, an embedding, a schedule. TOY_EPOCHS sets the number of epochs.
 """
 
 import os
@@ -17,7 +17,7 @@ EPOCHS = int(os.environ.get("TOY_EPOCHS", "2"))
 
 
 class Images:
-    """Stripes at one of four angles, shifted by chance."""
+    """Stripes at one of four angles, shifted at random."""
 
     def __init__(self, count, augment):
         self.count, self.augment = count, augment
@@ -69,7 +69,7 @@ def main(kind):
 
 
 def own_gradients(model, loss, batch):
-    """As the guide of the framework below Keras has it."""
+    """Gradients computed as the documentation of Keras' backend shows."""
     inputs, truth = batch
     if keras.backend.backend() == "tensorflow":
         import tensorflow as tf

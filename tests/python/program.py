@@ -1,10 +1,9 @@
-"""A user's script, as small as the tests need it: `program.py cnn|stream|replaced|transformer [fault]`. "stream" is the CNN on
-data that are read from front to back, and ends by itself after a fifth of its epochs. "replaced" is a CNN that puts other tensors
-in the place of its own, and registers an average.
+"""A user's script, as small as the tests need it: `program.py cnn|stream|replaced|transformer [fault]`. "stream" is the
+CNN on data that are read sequentially; it stops itself after a fifth of its epochs. "replaced" is a CNN that replaces
+its tensors by others, and registers an average.
 
-Both models have what depends on who computes, if anything does: BatchNorm, dropout, augmentation that
-draws from python, numpy and torch, a schedule, clipping. TOY_EPOCHS sets how long it takes.
-"""
+Both models have everything whose result could depend on which learner computes it: BatchNorm, dropout, augmentation
+that draws random numbers from python, numpy and torch, a schedule, clipping. TOY_EPOCHS sets the number of epochs. """
 
 import copy
 import hashlib
@@ -21,11 +20,11 @@ from torch.utils.data import Dataset, IterableDataset, TensorDataset
 
 EPOCHS = int(os.environ.get("TOY_EPOCHS", "2"))
 FAULT = sys.argv[2] if len(sys.argv) > 2 else os.environ.get("TOY_FAULT", "")
-GPUS = int(os.environ.get("TOY_GPUS", "0"))  # that its container is said to hold
+GPUS = int(os.environ.get("TOY_GPUS", "0"))  # the number of GPUs that its container pretends to hold
 
 
 class Images(Dataset):
-    """Stripes at one of four angles, flipped and shifted by chance."""
+    """Stripes at one of four angles, flipped and shifted at random."""
 
     def __init__(self, count, augment):
         self.count, self.augment = count, augment
@@ -48,7 +47,7 @@ class Images(Dataset):
 
 
 class Stream(IterableDataset):
-    """Images, dealt like cards."""
+    """Images in streams: each stream has every count-th image."""
 
     def __init__(self, images):
         self.images = images
@@ -77,8 +76,8 @@ class Cnn(nn.Module):
 
 
 class Replaced(Cnn):
-    """Its forward assigns buffers. After each commit `average` replaces what the model keeps as a frozen part, and the parameters
-    are shrunk by replacing them."""
+    """Its forward assigns buffers. After each commit `average` replaces the frozen part of the model, and the
+    parameters are replaced by smaller ones."""
 
     def __init__(self):
         super().__init__()
@@ -102,7 +101,7 @@ class Replaced(Cnn):
 
 
 class Registered:
-    """State of tensors and arrays, some of which it makes anew each time."""
+    """State of tensors and arrays, some of which are created at each call."""
 
     def __init__(self, model):
         self.model = model
@@ -126,7 +125,7 @@ class Registered:
 
 
 class Transformer(nn.Module):
-    """Says which token comes next. Its output layer is its embedding: one parameter used twice."""
+    """Predicts the next token. Its output layer is its embedding: one parameter used twice."""
 
     def __init__(self):
         super().__init__()

@@ -1,4 +1,4 @@
-"""One learner in this process: what a loop may do, and what it is told when it may not."""
+"""One learner in this process: what a loop may do, and the errors if it does something else."""
 
 import contextlib
 import dataclasses
@@ -62,7 +62,7 @@ class AttachTest(unittest.TestCase):
         return self.elastic
 
     def train(self, *, stop_at=None, backward=None, max_norm=None):
-        """Parameters at the end, or None if it stopped before."""
+        """The parameters at the end, or None if it stopped earlier."""
         loss_function = nn.CrossEntropyLoss()
         for step in self.elastic.steps():
             for inputs, targets in step:
@@ -75,7 +75,7 @@ class AttachTest(unittest.TestCase):
         return [parameter.detach().clone() for parameter in self.model.state_dict().values()]
 
     def with_others(self):
-        """As it is among several learners: the gradients of the last shard travel at once."""
+        """Imitates several learners: the gradients of the last shard are sent early."""
         take = self.elastic._learner.next
 
         def next_work():
@@ -103,7 +103,7 @@ class AttachTest(unittest.TestCase):
         self.make(folder)
         self.assert_same(self.train(), expected)
         self.make(folder)
-        self.assert_same(self.train(), expected)  # it is complete: the final model is loaded
+        self.assert_same(self.train(), expected)  # the training is complete: the final model is loaded
 
     def test_own_backward_is_reported(self):
         def twice(step, loss):
@@ -119,7 +119,7 @@ class AttachTest(unittest.TestCase):
     def test_gradients_travel_while_the_backward_pass_goes_on(self):
         self.make(overlap=False)
         expected = self.train()
-        said = []  # by each backward pass
+        said = []  # gradients reported ready, by backward pass
         self.make()
         ready = self.elastic._learner.gradients_ready
 
@@ -155,7 +155,7 @@ class AttachTest(unittest.TestCase):
         )
 
     def test_what_a_program_does_to_grad_in_mid_step_is_the_same_in_every_shard(self):
-        """Which shards' gradients travel at once depends on who else trains: nothing else may."""
+        """Which shards' gradients are sent early depends on the other learners: nothing else may."""
 
         def clip():
             nn.utils.clip_grad_norm_(self.model.parameters(), 1e-3)
@@ -175,7 +175,7 @@ class AttachTest(unittest.TestCase):
                     ended_with = self.train(backward=lambda step, loss: (step.backward(loss), do()))
                     self.assert_same(ended_with, expected)
 
-        # What it makes by a backward of its own stays with it until the shard is done.
+        # A gradient from the program's own backward stays on the parameter until the shard is done.
         def own(do):
             return lambda step, loss: (loss.backward(), do(), step.report(loss))
 
@@ -212,7 +212,7 @@ class AttachTest(unittest.TestCase):
                     torch.testing.assert_close(a, b)
 
     def test_a_backward_pass_more_than_before_is_refused(self):
-        """In whichever shard, and whoever else trains."""
+        """In any shard, and with or without other learners."""
 
         def more(second, shard):
             def backward(step, loss):
@@ -264,7 +264,7 @@ class AttachTest(unittest.TestCase):
             step.backward(loss * float("nan") if step.number >= 3 else loss)
 
         def no_gradient(step, loss):
-            """The loss is as it was: of the root of 0."""
+            """The loss is unchanged, but its gradient is not finite: it is that of the root of 0."""
             weight = self.model.layers[0].weight
             infinite = (weight - weight.detach()).sum().sqrt()
             step.backward(loss + infinite if step.number >= 3 else loss)
@@ -295,7 +295,7 @@ class AttachTest(unittest.TestCase):
                     self.assertEqual(scaler.get_scale(), 4.0 / 2**lowered)
 
     def commits_before(self, step):
-        """Until this step others compute, as they do for one that joins: it gets commits only."""
+        """Until this step other learners compute, as for a learner that joins: it gets commits only."""
         learner = self.elastic._learner
         take = learner.next
         parameters = len(list(self.model.parameters()))
@@ -377,7 +377,7 @@ class AttachTest(unittest.TestCase):
         self.assertIsNotNone(self.train(), "and none of them is left open")
 
     def test_operations_need_be_deterministic_in_bitwise_mode_only(self):
-        """Some have no deterministic kernel on a GPU, and raise."""
+        """Some operations have no deterministic kernel on a GPU, and raise."""
         self.addCleanup(torch.use_deterministic_algorithms, False)
         self.addCleanup(setattr, torch.backends.cudnn, "benchmark", False)
         for mode, deterministic in (("Statistical", False), ("Bitwise", True), ("", True)):
@@ -419,7 +419,7 @@ class AttachTest(unittest.TestCase):
         self.assertEqual(self.optimizer.state[next(self.model.parameters())]["step"], 3)
 
     def test_what_no_loss_depends_on_has_a_gradient_of_zeros(self):
-        """So an optimizer may move it: here by its weight decay."""
+        """So an optimizer may change it, here by weight decay."""
         self.make()
         before = self.model.unused.weight.detach().clone()
         self.train()

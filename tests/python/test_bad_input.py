@@ -1,4 +1,4 @@
-"""Scripts that go wrong: what the job's owner reads, and what its exit code says."""
+"""Scripts that fail: the message that the job's owner reads, and the exit code."""
 
 import json
 import os
@@ -28,7 +28,7 @@ class Run:
             self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
 
 
-# fault → exit code, what the termination message says, what the log says
+# fault → exit code, text in the termination message, text in the log
 CASES = {
     "exception": (
         1,
@@ -38,7 +38,7 @@ CASES = {
     "data": (1, "loading data failed: KeyError: 'sample 77 has no label' (", "in __getitem__"),
     "nan": (2, "step 3 cannot be taken, its loss is nan", "Traceback"),
     "skip": (0, "all steps done", "step 3 is skipped although its loss is nan"),
-    # Parameters that are not numbers give losses that are none: it goes on to the end.
+    # NaN parameters give NaN losses: the training continues to the end.
     "warn": (0, "all steps done", "step 3 is taken although its loss is nan"),
     "typo": (2, "on_nonfinite is 'typo': it must be 'stop' or 'skip' or 'warn'", "Traceback"),
     "own step": (2, "the loop calls optimizer.step(): step.commit() takes", "program.py"),

@@ -1,6 +1,6 @@
-"""What scripts for the old product import beside FabricModel: pth_parameter_mgr and emetrics; the folders that they
-write to, and the seed of what they build. test_examples.py has FabricModel itself, test_keras.py the seed of a Keras
-model."""
+"""Modules that scripts for the old product import besides FabricModel: pth_parameter_mgr and emetrics; also the folders
+that scripts write to, and the seed of their models. FabricModel itself is in test_examples.py, the seed of a Keras
+model in test_keras.py."""
 
 import contextlib
 import importlib.util
@@ -22,7 +22,7 @@ from pliant import _accelerator, _parameters
 from pliant.errors import InvalidProgram
 
 JOB = {"PLIANT_GLOBAL_BATCH_SIZE": "128", "PLIANT_LOGICAL_SHARDS": "8"}
-# What the tests' own environment has of it.
+# The test's environment without variables of a job.
 _CLEAN = {
     name: value
     for name, value in os.environ.items()
@@ -39,7 +39,7 @@ class Case(unittest.TestCase):
 
     @contextlib.contextmanager
     def job(self, parameters=None, **environment):
-        """Reads what this environment and this file say; None: there is no file."""
+        """Reads the parameters of this environment and this file; None: there is no file."""
         if parameters is not None:
             file = self.folder / "parameters.json"
             text = parameters if isinstance(parameters, str) else json.dumps(parameters)
@@ -151,7 +151,7 @@ class ParametersTest(Case):
                 optimizer.step()
 
     def test_the_learning_rate_follows_its_policy(self):
-        """After each epoch; of four, where the policy's own length is theirs."""
+        """The rate after each of 4 epochs, which is also the length of policies that have one."""
         for said, rates in (
             ({"learningRatePolicy": "step"}, [1, 0.1, 0.01, 0.001]),
             ({"learningRatePolicy": "step", "stepSize": 2, "gamma": 0.5}, [1, 1, 0.5, 0.5]),
@@ -189,7 +189,7 @@ class ParametersTest(Case):
             self.assertIsNone(self.manager().getLearningRate(manager.getOptimizer(model)))
 
     def test_what_is_wrong_is_told(self):
-        """With the variable or the key, the value and what is accepted."""
+        """The error names the variable or the key, the value and the accepted values."""
         number = "a number greater than 0"
         for said, message in (
             (of_file(epoch=3), 'has the key "epoch", which is not known: there are trainData, '),
@@ -262,7 +262,7 @@ class ParametersTest(Case):
                 self.assertIn(message, str(caught.exception))
 
     def test_a_wrong_job_ends_the_process_as_wrong(self):
-        """Before there is a training."""
+        """Even before a training exists."""
         for script, environment, message in (
             ("import pth_parameter_mgr; pth_parameter_mgr.getEpoch()", {"PLIANT_PARAMETER_EPOCHS": "0"}, "InvalidProgram: PLIANT_PARAMETER_EPOCHS is 0: it must be"),
             ("import fabric_model", {"PLIANT_SEED": "-1"}, "InvalidProgram: PLIANT_SEED is '-1': it must be a whole number from 0 to 18446744073709551615"),
@@ -284,10 +284,10 @@ class ParametersTest(Case):
             from pth_parameter_mgr import getMoon  # noqa: F401
 
     def test_a_scripts_own_module_is_taken(self):
-        """From the parent of its folder for results, which it puts first."""
+        """The script adds the parent of its results folder at the front of sys.path."""
         (self.folder / "pth_parameter_mgr.py").write_text("def getEpoch(): return 'its own'")
         for train_dir, answer in (("results", "its own"), ("", "10")):
-            # Beside the script it would be found anyway.
+            # In another folder than the script: next to it the module would always be found.
             (self.folder / "program").mkdir(exist_ok=True)
             (self.folder / "results").mkdir(exist_ok=True)
             script = self.folder / "program" / "script.py"
@@ -305,7 +305,7 @@ class ParametersTest(Case):
 
 
 class ScheduleTest(Case):
-    """In FabricModel."""
+    """The learning rate schedule in FabricModel."""
 
     DATA = [(torch.eye(4)[i % 4], i % 4) for i in range(16)]
 
@@ -317,7 +317,7 @@ class ScheduleTest(Case):
         return log.getvalue()
 
     def test_it_is_registered(self):
-        """Of the optimizer that is trained with. What that is good for ElasticTest shows."""
+        """Only the schedule of the optimizer that trains. ElasticTest shows the effect."""
         import pth_parameter_mgr
         from pliant._loop import Elastic
 
@@ -369,7 +369,7 @@ class ScheduleTest(Case):
 
 
 class ElasticTest(ScenarioTest):
-    """A script in real processes: learners come and die, and the parameters are those of one alone."""
+    """A script in real processes: learners join and die, and the parameters equal those of one learner alone."""
 
     def test_a_script_that_asks_for_everything(self):
         program = str(pathlib.Path(__file__).with_name("compatibility_program.py"))
@@ -510,7 +510,7 @@ class MetricsTest(Case):
         self.assertEqual([file.name for file in results.iterdir()], ["val_dict_list.json"])
 
     def test_a_folder_that_cannot_be_written_costs_the_metrics(self):
-        """And one line."""
+        """It also prints one line."""
         from emetrics import EMetrics
 
         (self.folder / "file").touch()
@@ -567,7 +567,7 @@ class FoldersTest(Case):
             self.assertTrue(results.is_dir() and logs.is_dir(), module)
 
     def test_they_are_there_when_callbacks_and_loggers_are_called(self):
-        """Also when somebody removed them."""
+        """Also if they were removed meanwhile."""
         import callbacks
 
         results, logs = self.folder / "results", self.folder / "logs"
@@ -634,7 +634,7 @@ class SeedTest(Case):
             self.assertEqual(ended.stdout, alone)
 
     def test_torch_is_not_imported_for_keras(self):
-        """Nor where a script has said that it computes with TensorFlow."""
+        """Nor for a script that uses TensorFlow."""
         for name in ("tensorflow", "keras"):
             (self.folder / f"{name}.py").write_text(
                 "class Seeds:\n"
@@ -660,7 +660,7 @@ class SeedTest(Case):
 
 class ScriptTest(Case):
     def test_a_script_that_seeds_nothing_trains_the_same_twice(self):
-        """As the founding tutorial has it: no seed, the old product's folder on sys.path, its modules."""
+        """As in the old product's tutorial: no seed, its folder on sys.path, its modules."""
         script = """
             import os, sys
             import torch

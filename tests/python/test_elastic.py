@@ -1,4 +1,5 @@
-"""A script of PyTorch's in real processes: learners come, go and die, and the parameters are those of one alone."""
+"""A PyTorch script in real processes: learners join, leave and die, and the parameters equal those of one learner
+alone."""
 
 import json
 import pathlib
@@ -42,11 +43,11 @@ class ElasticTest(ScenarioTest):
         return job
 
     def assert_waits_for_data(self, job):
-        """Its images are drawn when they are asked for, which takes a part of the time to compute."""
+        """Its images are made when they are read, which takes part of each step's time."""
 
         def told():
             times = [learner.get("times") for learner in job.progress()["learners"]]
-            # Those of a learner that has just come may be of ticks in which it had no shards yet.
+            # The times of a learner that has just joined may be from ticks in which it had no shards yet.
             return times if all(each and each["computeSeconds"] > 0 for each in times) else None
 
         for times in job.wait("every learner tells where its time goes", told):
@@ -57,7 +58,8 @@ class ElasticTest(ScenarioTest):
         self.resize_and_kill("cnn")
 
     def test_state_that_is_replaced(self):
-        """In the model's place or in registered state: it reaches learners that join, others when one is lost, and checkpoints."""
+        """Replaced in the model or in registered state: it reaches joining learners, the others when one is lost, and
+        checkpoints."""
         job = self.resize_and_kill("replaced", ends=False)
         members = [learner for learner in job.learners.values() if learner.running()]
         job.plan([])
@@ -75,8 +77,8 @@ class ElasticTest(ScenarioTest):
         self.assertEqual({registered(learner.log) for learner in resumed}, {alone})
 
     def test_a_stream_that_ends_early(self):
-        """Each sample is read once an epoch, and all end after the same evaluation. What goes wrong in one learner is
-        not the others' end."""
+        """Each sample is read once per epoch, and all learners end after the same evaluation. A failure of one learner
+        does not end the others."""
         ledger = pathlib.Path(tempfile.mkdtemp(prefix="pliant-ledger-"))
         self.addCleanup(shutil.rmtree, ledger)
         job, learners = self.running_job(
@@ -144,7 +146,7 @@ class ElasticTest(ScenarioTest):
 
 class RequestTest(ScenarioTest):
     def test_a_program_asks_for_fewer_learners(self):
-        """And says that it cannot use the GPUs that it is given."""
+        """It also reports that it cannot use the GPUs of its container."""
         job, learners = self.running_job(
             [0],
             program=[*program("cnn"), "asks"],
@@ -161,7 +163,7 @@ class RequestTest(ScenarioTest):
             return job.progress().get("learnersAsked") == 2
 
         job.wait("the coordinator knows", asked)
-        # One that comes later, and becomes the first of them, says the same.
+        # A learner that joins later, and becomes the first of them, requests the same.
         learners.append(job.start_learner(1))
         job.plan(learners)
         job.wait_for_members(learners)

@@ -1,4 +1,4 @@
-"""The examples run as a user runs them, smaller; and what scripts for the old product meet."""
+"""Runs the examples as a user does, with smaller sizes, and tests the interface for scripts of the old product."""
 
 import contextlib
 import importlib.util
@@ -47,7 +47,7 @@ class ExamplesTest(unittest.TestCase):
         self.assertIn("'kind': 'test'", out)
 
     def test_resnet18_without_data(self):
-        """As the examples' README has it: `python train.py`, nothing else."""
+        """As in the examples' README: `python train.py`, nothing else."""
         size = ["--epochs=1", "--batch-size=8", "--most=8"]
         with contextlib.chdir(self.folder):
             out, log = self.run_example("resnet18", *size)
@@ -59,7 +59,7 @@ class ExamplesTest(unittest.TestCase):
         self.assertIn("FileNotFoundError: no data_batch_*.bin there", log)
 
     def test_the_script_of_the_guide(self):
-        """docs/python.md begins with one to copy."""
+        """docs/python.md begins with a script to copy."""
         script = re.search("```python\n(.*?)```", (ROOT / "docs" / "python.md").read_text(), re.DOTALL)[1]
         (self.folder / "train.py").write_text(script)
         environment = {**os.environ, "PLIANT_CHECKPOINT_DIR": str(self.folder / "checkpoints")}
@@ -98,7 +98,7 @@ class ExamplesTest(unittest.TestCase):
         )  # fmt: skip
 
     def test_wmla_tutorial(self):
-        """Its data are as the tutorial lays them out; then it begins with the weights that it wrote."""
+        """Its data are in the tutorial's folders. A second run begins with the weights that the first wrote."""
         for folder, file in (("train", "data_batch_1.bin"), ("test", "test_batch.bin")):
             data = self.folder / "data" / folder / "cifar-10-batches-bin"
             data.mkdir(parents=True)
@@ -176,7 +176,7 @@ class CompatibilityTest(unittest.TestCase):
         ])  # fmt: skip
 
     def test_a_loss_that_is_not_finite_is_told_as_such(self):
-        """metrics.jsonl leaves it out."""
+        """metrics.jsonl omits such a loss."""
         from pliant.fabric import _LoggerAdapter
 
         heard = []
@@ -198,7 +198,7 @@ class CompatibilityTest(unittest.TestCase):
             self.assertEqual(accuracy, expected)
 
     def test_a_logger_ends_where_it_began(self):
-        """Of several learners one tells its logger of the training."""
+        """Only one of several learners passes metrics to its logger."""
         from pliant.fabric import _LoggerAdapter
 
         told = []
@@ -221,7 +221,7 @@ class CompatibilityTest(unittest.TestCase):
         self.assertEqual(told, ["begins", 7, "ends"])
 
     def test_the_accuracy_that_a_function_returns_counts(self):
-        """Whether it asked `eva` or not, and however often."""
+        """Whether it called `eva` or not, any number of times."""
         import torch
         from pliant import FabricModel
 
@@ -235,7 +235,7 @@ class CompatibilityTest(unittest.TestCase):
 
             return train_step
 
-        # The model's answers are all right.
+        # All outputs of the model are correct.
         data = [(torch.eye(4)[i % 4], i % 4) for i in range(16)]
         for case, accuracy, expected in (
             ("its own", lambda eva, outputs, labels: 75.0, 0.75),
@@ -264,7 +264,7 @@ class CompatibilityTest(unittest.TestCase):
                 self.assertEqual(set(lines), {expected})
 
     def test_what_a_script_hands_over_is_used(self):
-        """Callbacks, functions of its own, a collate function, unknown arguments, RESULT_DIR and download."""
+        """Callbacks, custom functions, a collate function, unknown arguments, RESULT_DIR and download."""
         import callbacks
         import torch
         from fabric_model import FabricModel
@@ -361,7 +361,7 @@ class CompatibilityTest(unittest.TestCase):
                 self.assertTrue(torch.equal(saved[name], tensor))
 
     def test_an_epoch_begins_after_the_evaluation_of_the_one_before(self):
-        """Which may end the training."""
+        """The evaluation may end the training."""
         import callbacks
         import torch
         from pliant import FabricModel, Watcher
@@ -439,7 +439,7 @@ class CompatibilityTest(unittest.TestCase):
             self.assertEqual(ended.stdout.strip(), f"{self.folder}/1234/results")
 
     def test_a_model_of_keras_2_is_refused(self):
-        """By its class: where there is Keras 2, there may be no Keras 3."""
+        """Recognized by its class: where Keras 2 is installed, Keras 3 may be missing."""
         from pliant._attach import is_keras
         from pliant.errors import InvalidProgram
 
@@ -449,7 +449,7 @@ class CompatibilityTest(unittest.TestCase):
             return type("Sequential", (type("Model", (), {"__module__": module}),), {})()
 
         class Plain:
-            """A model of nobody's."""
+            """A model of no framework."""
 
         for version in ("3.15.1", "2.15.0"):
             keras = types.SimpleNamespace(__version__=version, Model=str)
@@ -555,7 +555,7 @@ class DoctorTest(unittest.TestCase):
                 self.assertEqual(str(trouble.exception), told)
 
     def test_an_older_library_is_named(self):
-        """One that lacks functions of today's."""
+        """An older library lacks functions of this version."""
         from pliant import _native
 
         older = types.SimpleNamespace(pliant_abi_version=lambda: _native.ABI_VERSION - 1)

@@ -1,5 +1,5 @@
-"""A Keras model that learners join, leave and crash ends with the parameters of an undisturbed run; what its final model
-is read with; and what goes wrong. On the framework that KERAS_BACKEND names."""
+"""A Keras model trained by learners that join, leave and crash ends with the parameters of an undisturbed run. Also
+tests how its final model is loaded, and errors. Runs on the backend that KERAS_BACKEND names."""
 
 import importlib.util
 import os
@@ -20,7 +20,7 @@ BACKEND = os.environ.get("KERAS_BACKEND", "tensorflow")
 def setUpModule():
     if importlib.util.find_spec("keras") is None:
         raise unittest.SkipTest("Keras is not installed")
-    import pliant  # noqa: F401  (before keras: it settles how many threads there are)
+    import pliant  # noqa: F401  (before keras: it sets the number of threads)
 
 
 class KerasElasticTest(ScenarioTest):
@@ -68,7 +68,7 @@ class KerasElasticTest(ScenarioTest):
 
 
 class KerasLoopTest(unittest.TestCase):
-    """One learner in this process: what a loop may do, and what it is told when it may not."""
+    """One learner in this process: what a loop may do, and the errors if it does something else."""
 
     def setUp(self):
         scratch = tempfile.TemporaryDirectory(prefix="pliant-keras-")
@@ -111,7 +111,7 @@ class KerasLoopTest(unittest.TestCase):
         return inputs, (inputs.sum(1) > 0).astype("int32")
 
     def train(self, stop_at=None, **how):
-        """Variables at the end, or None if it stopped before."""
+        """The variables at the end, or None if it stopped earlier."""
         for step in self.elastic.steps():
             for batch in step:
                 step.train(batch)
@@ -135,7 +135,7 @@ class KerasLoopTest(unittest.TestCase):
         self.attach(folder=folder)
         self.assert_same(self.train(max_norm=1.0), expected)
         self.attach(folder=folder)
-        self.assert_same(self.train(), expected)  # it is complete: the final model is loaded
+        self.assert_same(self.train(), expected)  # the training is complete: the final model is loaded
 
     def test_a_scaled_loss_is_part_of_the_state(self):
         import keras
@@ -201,7 +201,7 @@ class KerasLoopTest(unittest.TestCase):
         self.assert_same(again, expected)
 
     def assert_events(self, folder, step):
-        """As TensorBoard itself reads them, which the image has."""
+        """Reads the events with TensorBoard itself, which the image has."""
         from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
         events = EventAccumulator(str(folder))
@@ -227,7 +227,7 @@ class KerasLoopTest(unittest.TestCase):
             pliant.FabricModel(model, None, loss, "adam", fn_test=print)
 
     def test_a_script_that_seeds_nothing_builds_the_same_model_twice(self):
-        """The import of the old product's module seeds it, with the job's seed."""
+        """The import of the old product's module sets the job's seed."""
         script = """if True:
             {}
             layer = keras.layers.Dense(1)
@@ -247,7 +247,7 @@ class KerasLoopTest(unittest.TestCase):
             self.assertNotEqual(said[0], said[2], imports)
 
     def test_frozen_weights_are_state_that_no_step_carries(self):
-        """As a backbone's are; what a forward changes is a buffer, frozen or not."""
+        """For example the weights of a backbone. A weight that a forward changes is a buffer, frozen or not."""
         import keras
         from pliant import _native
 
@@ -278,7 +278,7 @@ class KerasLoopTest(unittest.TestCase):
         with mock.patch.dict(os.environ, {"PLIANT_CHECKPOINT_EVERY_STEPS": "1"}):
             self.attach(folder=folder, model=model(3))
             self.train(stop_at=5)
-        self.attach(folder=folder, model=model(4))  # other ones, until it has loaded
+        self.attach(folder=folder, model=model(4))  # with other weights until the state is loaded
         self.assert_same(self.train(), expected)
 
     def train_twice(self):
@@ -305,13 +305,13 @@ class KerasLoopTest(unittest.TestCase):
         return images, np.eye(2, dtype="float32")[(images.mean((1, 2, 3)) > 0).astype(int)]
 
     def flow(self, **settings):
-        """As scripts of the old product make their data."""
+        """Data made as scripts of the old product make them."""
         from keras.src.legacy.preprocessing.image import ImageDataGenerator  # tf.keras has it
 
         return ImageDataGenerator(**settings).flow(*self.images(), batch_size=7)
 
     def test_an_image_iterator_gives_its_samples(self):
-        """What one draws depends on nothing but the seed, the epoch and its index."""
+        """The random numbers of a sample depend only on the seed, the epoch and its index."""
         from pliant._keras.batches import Batches, size_of
         from pliant._learner import Plan
 

@@ -1,5 +1,5 @@
-"""What goes with a loop, in one process: data that are read from front to back, an early end, what watches, state that the
-program registers, and the final model in the hands of others."""
+"""Features of a loop, in one process: data that are read sequentially, an early end, watchers, state that the program
+registers, and the final model read by other tools."""
 
 import contextlib
 import dataclasses
@@ -44,7 +44,7 @@ def data(count=56):
 
 
 class Cards(IterableDataset):
-    """Deals the samples of another dataset, in an order of its own for each epoch."""
+    """Streams the samples of another dataset, in a different order for each epoch."""
 
     def __init__(self, samples):
         self.samples = samples
@@ -96,7 +96,7 @@ class Loop(unittest.TestCase):
         return self.loss(batch), (self.model(batch[0]).argmax(1) == batch[1]).sum()
 
     def train(self, after=lambda step: None, stop_at=None, **how):
-        """Parameters at the end, or None if it stopped before."""
+        """The parameters at the end, or None if it stopped earlier."""
         for step in self.elastic.steps():
             for batch in step:
                 step.backward(self.loss(batch))
@@ -135,7 +135,7 @@ class StreamTest(Loop):
             readers = [Streams(cards, size, plan, lambda _: None) for _ in range(3)]
             for epoch in range(2):
                 seen = []
-                for place in range(size):  # by another each time: opened anew, where it is
+                for place in range(size):  # by another reader each time, which opens the stream at this place
                     seen += readers[place % 3].read([place], epoch)
                 self.assertEqual(sorted(seen), list(range(size)), (size, batch, shards))
                 self.assertEqual(seen, readers[0].read(range(size), epoch), "in the same order")
@@ -183,7 +183,7 @@ class EarlyEndTest(Loop):
         manifest = json.loads((self.folder / "local" / "final" / "manifest.json").read_text())
         self.assertEqual((manifest["step"], manifest["epoch"]), (5, 1))
         self.make(folder=self.folder)
-        self.assert_same(self.train(), ended_with)  # who comes later has the final model
+        self.assert_same(self.train(), ended_with)  # a learner that joins later gets the final model
 
     def test_early_stopping_is_state(self):
         def run(folder, stop_at=None):
@@ -216,7 +216,7 @@ class EarlyEndTest(Loop):
             self.elastic.watch(pliant.EarlyStopping())
 
     def test_the_wish_is_loaded_with_the_state(self):
-        """As by one that joins when the others have made the last step."""
+        """As in a learner that joins when the others have taken the last step."""
 
         def stop(step):
             if step.number == 2:
@@ -236,7 +236,7 @@ class EarlyEndTest(Loop):
 
 class EndInMidStepTest(Loop):
     def run_to(self, ending):
-        """With the end after the second shard of the second step. How far the loop came."""
+        """Runs the loop with this ending after the second shard of the second step. Returns how far it came."""
         take, given, seen = self.elastic._learner.next, [], []
 
         def next_work():
@@ -288,7 +288,7 @@ class EvaluationTest(Loop):
 
         seen = []
         self.make(test_data=data(20), evaluate=evaluate)
-        self.model[1].eval()  # its statistics are frozen
+        self.model[1].eval()  # its statistics stay frozen
         frozen = modes()
         for step in self.elastic.steps():
             for batch in step:
@@ -316,7 +316,7 @@ class WatcherTest(Loop):
             self.assertTrue(text.endswith("\n"))
 
     def tensorboard(self, flush=lambda: None):
-        """Instead of the package one that takes note of what it is given. The files."""
+        """Replaces the package tensorboard by a fake that records its calls. Returns the recorded files."""
         files = []
 
         class Writer:
@@ -374,8 +374,8 @@ class WatcherTest(Loop):
         )  # fmt: skip
         self.assertEqual(values["learning_rate", 8], 0.1)
         self.assertAlmostEqual(values["step_seconds", 8] * values["samples_per_second", 8], 16)
-        # Another membership: what others wrote of later steps does not count. What they wrote of the
-        # training before an evaluation does.
+        # Another membership: events of later steps by earlier learners do not count. Training events of the
+        # evaluation's own step do.
         for kind, membership in (
             ("train", "1.1"),
             ("train", "1.1"),
@@ -390,7 +390,7 @@ class WatcherTest(Loop):
         self.assertEqual([file.events[2].step for file in files[1:]], [6, 6, 6])
 
     def test_an_accuracy_that_no_program_reports_is_not_drawn(self):
-        """metrics.jsonl has 0 then."""
+        """metrics.jsonl has 0 in this case."""
         files = self.tensorboard()
         self.make()
         self.elastic.watch(board := pliant.TensorBoard())
@@ -503,7 +503,7 @@ class WatcherTest(Loop):
 
 class RegisteredStateTest(Loop):
     class Mean:
-        """A metric of the program's: a moving mean of the loss."""
+        """A metric of the program: a moving mean of the loss."""
 
         def __init__(self):
             self.value = torch.zeros(())
@@ -538,7 +538,8 @@ class RegisteredStateTest(Loop):
         self.assertEqual(mean_again.seen, [9, 10, 11])
 
     def test_clipping_is_of_the_reduced_gradient(self):
-        """Its norm, not that of a shard's: parameters move as far as it says."""
+        """The norm of the reduced gradient is clipped, not that of a shard: the distance that parameters move shows
+        it."""
         self.make()
         self.optimizer.param_groups[0]["momentum"] = 0.0
         before = [parameter.detach().clone() for parameter in self.model.parameters()]
@@ -585,7 +586,7 @@ class FinalModelTest(Loop):
             from safetensors.torch import load_file
 
             tensors = load_file(path)
-        else:  # as that package does: a length, a header, the bytes
+        else:  # read as that package does: a length, a header, the bytes
             raw = path.read_bytes()
             (length,) = struct.unpack("<Q", raw[:8])
             kinds = {"F32": torch.float32, "I64": torch.int64}
@@ -603,7 +604,7 @@ class FinalModelTest(Loop):
 
 @dataclasses.dataclass
 class Parts:
-    """A batch of a type that nobody knows."""
+    """A batch of a type that no library knows."""
 
     inputs: object
     targets: object
@@ -630,7 +631,7 @@ class WorkersTest(unittest.TestCase):
         return Shard(epoch, step=3, index=1, samples=samples, seed=0, training=training)
 
     def through(self, batch):
-        """The batch as a worker hands it over, and its workers."""
+        """The batch as received from a worker, and the workers."""
         batches = types.SimpleNamespace(in_order=False, load=lambda samples, epoch: batch)
         workers = Workers(2, batches, None, context=torch.multiprocessing.get_context("fork"))
         self.addCleanup(workers.close)
@@ -656,7 +657,7 @@ class WorkersTest(unittest.TestCase):
         self.assertTrue(torch.equal(there.to_dense(), torch.eye(3)))
 
     def test_a_batch_that_cannot_be_sent_is_an_error(self):
-        """And not one that is waited for, for ever."""
+        """The learner must not wait for it forever."""
         for batch, said in (
             ([torch.zeros(2), lambda: None], "samples 0 cannot leave .*lambda"),
             (Full(), "samples 0 cannot leave .*OSError: .*No space left on device"),
@@ -668,14 +669,14 @@ class WorkersTest(unittest.TestCase):
                 self.assertIn("Traceback", log.getvalue(), "by the parent, whose output is kept")
 
     def test_a_batch_is_of_the_samples_that_are_wanted(self):
-        """After a resize a forecast may have the right step and shard, and other samples: of another order, or of another
-        evaluation tick of the same step."""
+        """After a resize a forecast may have the right step and shard but other samples: in another order, or of
+        another evaluation tick of the same step."""
         batches = types.SimpleNamespace(
             in_order=False, load=lambda samples, epoch: (epoch, list(samples), os.getpid())
         )
         workers = Workers(1, batches, batches, context=multiprocessing.get_context("fork"))
         self.addCleanup(workers.close)
-        workers._batch_bytes = 1  # two ahead
+        workers._batch_bytes = 1  # known, so two batches are loaded ahead
         shard = self.shard
         asked = [shard((1, 2)), shard((7, 8), training=False)]
         workers.ask_ahead(lambda ahead: asked[ahead] if ahead < len(asked) else None)

@@ -1,4 +1,4 @@
-"""What a program may get wrong, what it is told, and how its process ends: at a prompt, in a script, alone."""
+"""Errors in programs, their messages, and how the process ends: at a prompt, in a script, alone."""
 
 import contextlib
 import inspect
@@ -144,7 +144,7 @@ class LoopTest(Misuse):
                     step.commit()
                 do_step(step)
         self.assertEqual(refused.exception.exit_code, 2)
-        self.make()  # nothing is left of it
+        self.make()  # the failed training left nothing behind
         self.train()
 
     def test_a_loop_that_steps_the_optimizer_itself(self):
@@ -152,7 +152,7 @@ class LoopTest(Misuse):
         self.check(said, do_batch=lambda step, batch: self.optimizer.step())
         self.check(said, do_step=lambda step: self.optimizer.step())
         self.check(said, do_step=lambda step: self.optimizer.step(), commit=False)
-        self.optimizer.step()  # the training is over
+        self.optimizer.step()  # allowed: the training is over
 
     def test_a_second_optimizer(self):
         def over(parameters):

@@ -1,5 +1,5 @@
-"""State that a program replaces instead of writing to it: a buffer that `forward` assigns, `p.data = ...`, an average of the
-parameters. It is the training's all the same, or the program is told which line to change."""
+"""State that a program replaces instead of writing to it: a buffer that `forward` assigns, `p.data = ...`, an average
+of the parameters. It still belongs to the training's state, or an error names the line to change."""
 
 import contextlib
 import copy
@@ -26,7 +26,7 @@ def data():
 
 
 class Net(nn.Module):
-    """`write`: what forward does to its buffers."""
+    """`write`: changes the buffers in forward."""
 
     def __init__(self, write):
         super().__init__()
@@ -75,7 +75,7 @@ def shrink_by_vector(net):
 
 
 def shrink_transposed(net):
-    """Other memory, and another layout of it."""
+    """Replaces parameters by other memory with another layout."""
     for parameter in net.parameters():
         parameter.data = (parameter.data.t().contiguous() * 0.99).t()
 
@@ -93,7 +93,8 @@ class ReplacedTest(unittest.TestCase):
         self.addCleanup(log.__exit__, None, None, None)
 
     def train(self, net, after=lambda net: None, *, folder=None, stop_at=None, batch=None):
-        """Its state at the end and, where it came to its end, that of the final model."""
+        """Trains and returns the model's state, or None if it stopped earlier. At the end it also checks the final
+        model."""
         folder = folder or next(self.folders)
         optimizer = torch.optim.SGD([p for p in net.parameters() if p.requires_grad], lr=0.1)
         elastic = pliant.attach(
@@ -112,7 +113,7 @@ class ReplacedTest(unittest.TestCase):
                 return None
         final = load_file(folder / "local" / "final" / "model.safetensors")
         for name, value in net.state_dict().items():
-            if name in final:  # a tied tensor is written once
+            if name in final:  # a tied tensor is written under one name only
                 self.assertTrue(torch.equal(value, final[name]), f"{name}: the final model is the program's")
         return {name: value.clone() for name, value in net.state_dict().items()}
 
@@ -121,7 +122,7 @@ class ReplacedTest(unittest.TestCase):
             self.assertTrue(torch.equal(value, second[name]), name)
 
     def assert_same_restored(self, make, after, expected):
-        """Also where another process goes on from a checkpoint."""
+        """The same when another process resumes from a checkpoint."""
         folder = next(self.folders)
         self.assertIsNone(self.train(make(), after, folder=folder, stop_at=4))
         self.assert_same(self.train(make(), after, folder=folder), expected)
@@ -142,7 +143,7 @@ class ReplacedTest(unittest.TestCase):
                 self.assert_same_restored(lambda: Net(in_place), shrink, expected)
 
     def test_an_average_that_is_a_frozen_part_of_the_model(self):
-        """With its buffers: what is averaged after a commit is what the step left."""
+        """With its buffers: the values averaged after a commit are those of the step."""
 
         class Averaged(Net):
             def __init__(self, write):
@@ -180,7 +181,7 @@ class ReplacedTest(unittest.TestCase):
                 self.assert_same_restored(lambda: Averaged(in_place), average, expected)
 
     def test_an_average_that_has_a_copy_in_host_memory(self):
-        """As on a GPU: frozen tensors are copied where they have changed."""
+        """As on a GPU: only frozen tensors that changed are copied."""
         tensors = [torch.randn(4, 3).t(), torch.randn(5, 2).half().t(), torch.zeros(2, 2, dtype=torch.bool).t()]
         mirrors = [Mirror(tensor) for tensor in tensors]
         rare = RareChanges(mirrors)
@@ -243,7 +244,7 @@ class ReplacedTest(unittest.TestCase):
                     self.train(Net(lambda net, _, after=after: after(net)))
 
     def test_a_buffer_without_a_value(self):
-        """It has a place, and gets a shape too late."""
+        """The buffer is registered but gets its shape too late."""
 
         class Lazily(Net):
             def __init__(self, write):
@@ -290,7 +291,7 @@ class ReplacedTest(unittest.TestCase):
             self.train(Shared(assigned))
 
     def test_averaged_parameters_while_it_is_evaluated(self):
-        """Put into the parameters' place for an evaluation, and out of it again."""
+        """They replace the parameters during an evaluation only."""
         net = Net(assigned)
         held = []
 

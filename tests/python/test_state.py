@@ -1,4 +1,5 @@
-"""State at fixed addresses, python values as bytes, and what the package and its library are made of, without a learner."""
+"""State at fixed addresses, python values as bytes, and the contents of the package and its library, without a
+learner."""
 
 import ast
 import collections
@@ -83,7 +84,7 @@ class OptimizerStateTest(unittest.TestCase):
                 for _ in range(3):
                     take_step(first, optimizers[0])
                     states[0].take_over()
-                # As a peer would: memory, and what is not in it.
+                # As from a peer: the memory, and the plain state.
                 second.load_state_dict(first.state_dict())
                 for (_, source), (_, target) in zip(
                     states[0].tensors(), states[1].tensors(), strict=True
@@ -107,7 +108,7 @@ class OptimizerStateTest(unittest.TestCase):
 
 class MirrorTest(unittest.TestCase):
     def test_what_is_on_a_gpu_has_pinned_memory_beside_it(self):
-        """Without a GPU: what is asked for."""
+        """Without a GPU the test checks only the request for pinned memory."""
         empty = torch.empty
         asked = []
 
@@ -141,7 +142,7 @@ class TrainingStateTest(unittest.TestCase):
             state.add("metric", object())
 
     def test_models_on_several_devices_are_refused(self):
-        """On pretended ones: what is on them has a shape and a device, and no values."""
+        """With fake devices: their tensors have a shape and a device, but no values."""
         from torch._subclasses.fake_tensor import FakeTensorMode
 
         with FakeTensorMode():
@@ -163,7 +164,7 @@ class TrainingStateTest(unittest.TestCase):
 
 
 class KeptOutputTest(unittest.TestCase):
-    """What a job keeps of a program that fails."""
+    """The output that a job keeps of a program that fails."""
 
     class Learner:
         def __init__(self):
@@ -224,7 +225,7 @@ class KeptOutputTest(unittest.TestCase):
 
 
 class LanguageTest(unittest.TestCase):
-    # In the standard library later than in Python 3.10.
+    # Names that the standard library has only after Python 3.10.
     LATER = {
         "BaseExceptionGroup", "ExceptionGroup", "LiteralString", "Never", "NotRequired", "Required", "Self", "StrEnum",
         "TaskGroup", "TypeVarTuple", "UTC", "Unpack", "assert_never", "assert_type", "batched", "override",
@@ -248,12 +249,12 @@ class LanguageTest(unittest.TestCase):
                 self.assertFalse(names & self.LATER)
 
     def test_attach_has_the_arguments_of_each_framework(self):
-        """For editors and type checkers its overloads tell of them."""
+        """Its overloads show them to editors and type checkers."""
 
         def signatures(module):
             tree = ast.parse((PACKAGE / module).read_text())
             functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
-            # Quoted or not, and whatever a module is imported as.
+            # Compared without quotes and without the import name of the module.
             return [
                 re.sub(
                     r"'|of_\w+\.", "", f"{ast.unparse(each.args)} -> {ast.unparse(each.returns)}"
@@ -277,7 +278,7 @@ class LanguageTest(unittest.TestCase):
 
 
 class LibraryTest(unittest.TestCase):
-    """It stands in a process beside what frameworks bring, of other versions."""
+    """The library shares a process with frameworks, which bring other versions of its dependencies."""
 
     def said_by(self, *command):
         library = os.environ["PLIANT_LIBRARY"]
@@ -333,7 +334,7 @@ class PlainStateTest(unittest.TestCase):
             self.assertEqual(theirs.state_dict()["_last_lr"], ours.state_dict()["_last_lr"])
 
     def test_functions_are_each_process_own(self):
-        """As PyTorch's OneCycleLR has one before 2.2."""
+        """PyTorch's OneCycleLR before 2.2 has a function in its state."""
 
         class Meter:
             def __init__(self, unit):
@@ -375,7 +376,7 @@ class PlainStateTest(unittest.TestCase):
             memory.write(state)
 
     def test_tensors_and_arrays_have_memory_of_their_own(self):
-        """What an object hands out again and again is not even copied; what it makes anew is."""
+        """Memory that an object returns each time is not copied; arrays that it creates at each call are."""
 
         class Learner:
             def __init__(self):
@@ -419,7 +420,7 @@ class PlainStateTest(unittest.TestCase):
         first.strided = first.strided + 7
         first.count = 11
         memories[0].write(first.values())
-        # As a peer or a checkpoint hands it over: each memory by its name.
+        # Transferred as by a peer or a checkpoint: each memory by its name.
         self.assertEqual(list(told), list(learners[1].registered))
         for name, (_, _, address) in told.items():
             to = learners[1].registered[name][2]
@@ -462,7 +463,7 @@ class PlainStateTest(unittest.TestCase):
             memory.write(state)
 
     def test_a_tensor_that_is_not_there_is_damage(self):
-        """As a checkpoint or a peer may name one."""
+        """A damaged checkpoint or a peer may name one."""
         arrays = ArrayMemory()
         arrays.add("state.x", torch.zeros(2), shared=False)
         for at in (1, -1):
@@ -487,7 +488,7 @@ class PlainStateTest(unittest.TestCase):
 
 class MixTest(unittest.TestCase):
     def test_known_values(self):
-        """The order of the data and what samples draw follow from them, in every version."""
+        """They must not change between versions: the order of the data and random numbers of samples depend on them."""
         self.assertEqual(mix(0), 0xE220A8397B1DCDAF)  # SplitMix64's first output with seed 0
         self.assertEqual(mix(1, 2, 3), 0x6AE515C1C0AC7E37)
         self.assertEqual(mix(-1), mix((1 << 64) - 1))

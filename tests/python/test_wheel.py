@@ -1,4 +1,4 @@
-"""The wheel that users add to an image of their own (docs/python.md)."""
+"""The wheel that users install in their own image (docs/python.md)."""
 
 import os
 import pathlib
@@ -10,7 +10,7 @@ import unittest
 import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# What the machine's Python names as its compiler is one of its own.
+# Set, because the machine's Python would use a compiler of its own.
 _COMPILERS = {"CC": "/usr/bin/cc", "CXX": "/usr/bin/c++"}
 _BESIDE = ("callbacks.py", "emetrics.py", "fabric_model.py", "pth_parameter_mgr.py")
 _MODULES = {*_BESIDE, "pyedt/fabric_model.py", "pliant/__init__.py", "pliant/_parameters.py", "pliant/py.typed"}  # fmt: skip
@@ -26,7 +26,7 @@ class WheelTest(unittest.TestCase):
         return ended.stdout
 
     def assert_named_after_what_it_needs(self, wheel, folder):
-        """So pip refuses it where the C library is older, and does not where it is not."""
+        """pip refuses it where the C library is older, and accepts it elsewhere."""
         level, machine = re.search(r"manylinux_2_(\d+)_(\w+)\.whl$", wheel.name).groups()
         needed = set()
         with zipfile.ZipFile(wheel) as archive:
@@ -38,7 +38,7 @@ class WheelTest(unittest.TestCase):
             needed |= {int(minor) for minor in re.findall(r"GLIBC_2\.(\d+)", said)}
         self.assertEqual(max(needed), int(level))
         for there, taken in ((int(level), True), (int(level) + 3, True), (int(level) - 1, False)):
-            # The machine's own C library counts for what pip installs there; here it is named.
+            # pip normally uses the version of the machine's C library; here the platform tags name it.
             tags = [f"--platform=manylinux_2_{minor}_{machine}" for minor in range(17, there + 1)]
             ended = subprocess.run(
                 [sys.executable, "-m", "pip", "install", "--no-index", "--no-deps", "--only-binary=:all:", *tags,
@@ -50,7 +50,7 @@ class WheelTest(unittest.TestCase):
                 self.assertIn("is not a supported wheel on this platform", ended.stderr)
 
     def test_it_trains_where_nothing_else_of_pliant_is(self):
-        # The same place each time: what ccache keeps is found again.
+        # The same folder each time, so that ccache finds its entries again.
         build = pathlib.Path(os.environ["PLIANT_BIN"]).parent / "wheel"
         with tempfile.TemporaryDirectory() as folder:
             made, site = pathlib.Path(folder) / "made", pathlib.Path(folder) / "site"
@@ -73,7 +73,7 @@ class WheelTest(unittest.TestCase):
             said = self.run_it(
                 "-m", "pliant", "doctor", PYTHONPATH=str(site), PLIANT_LIBRARY="", PLIANT_BIN=""
             )
-            self.assertIn(str(site), said)  # this package's library, no other
+            self.assertIn(str(site), said)  # the library of this package is used
 
 
 if __name__ == "__main__":
