@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Grafana dashboards on the command line.
 
-check: puts every query to a Prometheus, prints the last values, and fails if one returns no data.
+check: sends every query to a Prometheus, prints the last values, and fails if one returns no data.
 rules: writes the queries as recording rules, for `promtool check rules`.
 """
 
@@ -53,7 +53,7 @@ def _getter(server: str) -> dashboards.GetJson:
             with urllib.request.urlopen(f"{server.rstrip('/')}/api/v1/{path}", timeout=30) as answer:
                 return json.load(answer)
         except urllib.error.HTTPError as error:
-            return json.load(error)  # Prometheus says what is wrong with the query
+            return json.load(error)  # Prometheus' answer describes the error in the query
         except OSError as error:
             raise StoryError(f"{server}: {error}") from error
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Two trainings share eight GPUs and lose nothing by it. `./dev demo` runs this."""
+"""Two trainings share eight GPUs and end with the results of undisturbed runs. `./dev demo` runs this."""
 
 import argparse
 import json

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The end-to-end test: the demo's story and more, on a cluster that is up. `./dev test e2e` runs this.
+"""The end-to-end test: the demo's story and more, on a running cluster. `./dev test e2e` runs this.
 
 The last line is `N passed, N failed`.
 """
@@ -49,7 +49,7 @@ def demo(stage: Stage, screen: Screen) -> list[Check]:
 
 
 def story_with_kills(stage: Stage, screen: Screen) -> list[Check]:
-    """A native learner and a PyTorch script. The operator's leader is killed after each step."""
+    """The story with a native learner and a PyTorch script. The operator's leader is killed after each step."""
 
     def kill(step: int) -> None:
         screen.say(f"   killed the operator {kill_leader(stage)} after step {step}", "yellow")
@@ -63,7 +63,7 @@ def story_with_kills(stage: Stage, screen: Screen) -> list[Check]:
 
 _TUTORIAL = "two trainings of the founding tutorial share the GPUs"
 
-# Those need hands on the nodes, or take the operator's replicas away: for the local cluster only.
+# For the local cluster only: they need access to the nodes, or remove the operator's replicas.
 _LOCAL_MOMENTS: dict[str, Moment] = {
     "late, cut off and refused by the API server": bad_connection.play,
     "faults in mid step": faults.play,
@@ -117,7 +117,7 @@ def play(name: str, moment: Moment, stage: Stage, screen: Screen, results: Path 
 
 
 def write_result(file: Path, name: str, seconds: float, found: list[Check]) -> None:
-    """Adds a line of JSON."""
+    """Appends a line of JSON to the file."""
     passed = sum(check.holds for check in found)
     result = {"name": name, "seconds": round(seconds, 1), "passed": passed, "failed": len(found) - passed}
     with file.open("a") as out:

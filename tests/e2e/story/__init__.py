@@ -1,1 +1,1 @@
-"""The parts of the end-to-end story: demo.py plays it for people, run.py as a test."""
+"""Parts of the end-to-end story. demo.py plays it for people, run.py as a test."""

@@ -1,4 +1,4 @@
-"""Reads from the API server over one kept connection: a kubectl process a second would take the trainings' CPU."""
+"""Reads from the API server over one kept connection. A kubectl process per second would take the trainings' CPU."""
 
 import base64
 import http.client
@@ -13,11 +13,11 @@ from .kubectl import Kubectl
 
 
 class ApiUnavailable(Exception):
-    """The server, or what it passes a request on to, did not answer with what was asked for."""
+    """The server, or the pod that it proxies to, did not answer the request."""
 
 
 class ApiServer:
-    """The server and the credentials of kubectl's present context. Not for several threads at once."""
+    """The server and the credentials of kubectl's current context. Not thread-safe."""
 
     def __init__(self, kubectl: Kubectl) -> None:
         config = kubectl.json("config", "view", "--raw", "--minify", "--flatten")
@@ -40,7 +40,7 @@ class ApiServer:
                 raise ApiUnavailable(f"GET {path}: {response.status}")
             return json.loads(body)
         except (OSError, http.client.HTTPException, json.JSONDecodeError) as error:
-            self._connection.close()  # the next request connects anew
+            self._connection.close()  # the next request connects again
             raise ApiUnavailable(f"GET {path}: {error}") from error
 
     def items(self, path: str) -> list[Mapping]:
@@ -52,7 +52,7 @@ def _tls_context(cluster: Mapping, user: Mapping) -> ssl.SSLContext:
     context = ssl.create_default_context(cadata=authority)
     if "client-certificate-data" in user:
         with tempfile.TemporaryDirectory() as scratch:
-            # The module takes certificates from files only.
+            # Python's ssl module reads certificates from files only.
             files = []
             for name in ("client-certificate-data", "client-key-data"):
                 files.append(Path(scratch, name))

@@ -1,5 +1,5 @@
-"""Between the operator and the API server everything is late, cut off, or refused. The training is resized all the same,
-and the operator asks no more often than before."""
+"""Requests between the operator and the API server are late, cut off, or refused. The training is still resized, and
+the operator does not send more requests than before."""
 
 import time
 from collections.abc import Sequence
@@ -17,12 +17,12 @@ from .watcher import Watcher
 
 _NAME = "remote"
 _SEED = 6
-_EPOCHS = 200  # as control_faults.py: one undisturbed run does for both
-_STORM_SECONDS = 15.0  # that refusals last: pauses between tries grow with them
+_EPOCHS = 200  # as in control_faults.py: both use one undisturbed run
+_STORM_SECONDS = 15.0  # duration of refusals; the back-off grows with it
 _HEADER = (
     "the way to the API server", "resized after", "steps", "requests", "a second at most", "writes", "of those in vain",
 )  # fmt: skip
-_MAX_A_SECOND = 30  # requests; ten make an operator that has just started
+_MAX_A_SECOND = 30  # requests; an operator that has just started sends ten
 _MAX_WRITES = 30
 
 
@@ -30,17 +30,17 @@ _MAX_WRITES = 30
 class Trouble:
     name: str
     mood: Mood
-    seconds: float | None = None  # that it lasts; None: until the job is resized
+    seconds: float | None = None  # how long it lasts; None: until the job is resized
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What came of a resize on such a way."""
+    """The result of a resize with such a connection."""
 
     trouble: str
     seconds: float
     steps: int
-    seen: Sequence[Exchange]  # meanwhile
+    seen: Sequence[Exchange]  # requests during the resize
 
     def row(self) -> list[str]:
         tried = writes(self.seen)
@@ -98,7 +98,7 @@ def play(stage: Stage, screen: Screen) -> list[checks.Check]:
 
 
 def _suffer(scene: Scene, operator: BehindProxy, trouble: Trouble, learners: int) -> Answer:
-    """A resize is asked for when the trouble has begun."""
+    """Requests a resize once the trouble has begun."""
     step, known, begin = scene.now().progress.step or 0, len(operator.seen()), time.monotonic()
     scene.say(trouble.name)
     operator.set_mood(trouble.mood)

@@ -1,4 +1,5 @@
-"""Jobs that cannot work: each says so by a condition and an event, and harms no other. Then that is deleted."""
+"""Jobs that cannot work: each reports it in a condition and an event, and does not harm the bystander. At the end the
+bystander is deleted."""
 
 import json
 import time
@@ -15,10 +16,10 @@ from .world import Job, World
 
 _BYSTANDER = "bystander"
 _RAISES = "bad-python"
-_AT_ONCE = 6  # of the GPUs; the bystander keeps the others
+_AT_ONCE = 6  # bad jobs at a time, each with one GPU; the bystander keeps the others
 _SHOWN_SECONDS = 120.0
 _LOOK_SECONDS = 1.0
-_KUBELET_SECONDS = 30.0  # that ending and removing pods may take beyond their grace period, on a busy machine
+_KUBELET_SECONDS = 30.0  # time to end and remove pods beyond their grace period, on a busy machine
 
 _PASSING_NAMESPACE = f"{NAMESPACE}-passing"
 
@@ -48,7 +49,7 @@ def play(stage: Stage, screen: Screen) -> list[checks.Check]:
         step = watcher.worlds()[-1].trainings[_BYSTANDER].progress.step
         watcher.wait("the bystander trains on", _bystander_trains(step + 1), _SHOWN_SECONDS, lambda world: None)
         found += [unharmed(watcher.worlds(), pods_before), *checks.check_worlds(watcher.worlds(), GPUS_TOTAL)]
-        # A claim, on another cluster, is in the one namespace only.
+        # On another cluster the checkpoints' claim exists in one namespace only.
         if stage.checkpoint_volume is None:
             found.append(_delete_namespace(stage, screen))
             step = watcher.worlds()[-1].trainings[_BYSTANDER].progress.step
@@ -78,7 +79,7 @@ def _refused_job(stage: Stage, refused: RefusedJob) -> checks.Check:
 
 
 def _bad_jobs(stage: Stage, screen: Screen, watcher: Watcher, bad_jobs: Mapping[str, BadJob]) -> list[checks.Check]:
-    """Applies them all, and removes them when each has said what is wrong with it."""
+    """Applies them all, and removes them when each has reported its problem."""
     for name, bad in bad_jobs.items():
         job = stage.manifest("training-1")
         job["metadata"]["name"] = name
@@ -93,7 +94,7 @@ def _bad_jobs(stage: Stage, screen: Screen, watcher: Watcher, bad_jobs: Mapping[
 
 
 def _raising_program(stage: Stage, screen: Screen, watcher: Watcher) -> list[checks.Check]:
-    """One learner of two raises: its traceback is in `kubectl logs`, the last line in a condition."""
+    """One of two learners raises: its traceback is in `kubectl logs`, the last line in a condition."""
     if not stage.pytorch_image:
         screen.say("no image of PyTorch programs: one that raises is left out", "yellow")
         return []
@@ -120,7 +121,7 @@ def _holds_no_gpu(name: str) -> Callable[[World], bool]:
 
 
 def one_fails(worlds: Sequence[World], name: str) -> checks.Check:
-    """Of several learners; the others end as they are told to. Pure."""
+    """One of several learners fails; the others end normally when they receive their orders. Pure."""
     trainings = [training for world in worlds if (training := world.training(name))]
     pods = [pod for training in trainings for pod in training.learner_pods()]
     seen = {pod.name for pod in pods}
@@ -131,7 +132,7 @@ def one_fails(worlds: Sequence[World], name: str) -> checks.Check:
 
 
 def has_traceback(logs: Sequence[str], bad: BadJob) -> checks.Check:
-    """The message in the condition has the place, too, which a traceback names above its last line. Pure."""
+    """`says` ends with the begin of the place, which a traceback has above its last line: it is cut off. Pure."""
     parts = ("Traceback (most recent call last)", bad.says.removesuffix(" ("))
     holds = any(all(part in log for part in parts) for log in logs)
     problems = () if holds else (f"{len(logs)} logs without {parts[0]}: {[log[-500:] for log in logs]}",)
@@ -158,7 +159,7 @@ def says(world: World, name: str, bad: BadJob) -> bool:
     if training is None or bad.condition not in training.job.conditions:
         return False
     condition = training.job.conditions[bad.condition]
-    # A job has failed when Failed is true; the other conditions speak of a problem when they are false.
+    # Failed reports a problem when it is true, the other conditions when they are false.
     status = "True" if bad.condition == "Failed" else "False"
     return condition.status == status and condition.reason == bad.reason and bad.says in condition.message
 
@@ -176,7 +177,7 @@ def _event_problems(stage: Stage, name: str, bad: BadJob) -> tuple[str, ...]:
 
 
 def unharmed(worlds: Sequence[World], pods_before: set[str]) -> checks.Check:
-    """Which learners leave when it is to have fewer is not its own matter, but some always stay. Pure."""
+    """The operator chooses which learners leave when the job shrinks, but some must always stay. Pure."""
     problems = set()
     known = set(pods_before)
     for world in worlds:
@@ -194,7 +195,8 @@ def unharmed(worlds: Sequence[World], pods_before: set[str]) -> checks.Check:
 
 
 def _delete_namespace(stage: Stage, screen: Screen) -> checks.Check:
-    """With a job that trains, whose operator goes on to write what belongs to it until it sees the end."""
+    """Deletes a namespace with a running job. The operator continues to write the job's objects until it sees the
+    deletion."""
     job = with_epochs(stage.manifest("training-1"), 1_000_000)
     job["metadata"] |= {"name": "passing", "namespace": _PASSING_NAMESPACE}
     screen.say(f"kubectl apply passing, in {_PASSING_NAMESPACE}")

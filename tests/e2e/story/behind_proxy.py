@@ -1,5 +1,5 @@
-"""An operator whose way to the API server leads through faulty_proxy.py. For that time it takes the place of the
-Deployment's replicas: a pod as theirs, in which it is started again at once whenever it ends."""
+"""An operator that reaches the API server through faulty_proxy.py. Meanwhile it replaces the Deployment's replicas by
+one similar pod, in which the operator is restarted at once whenever it ends."""
 
 import copy
 import json
@@ -31,13 +31,13 @@ _KUBECONFIG = {
 
 
 def pod(deployment: Mapping, image: str, arguments: Sequence[str] = ()) -> dict:
-    """The Deployment's pod with the proxy in it, which is of `image`, and the operator with `arguments` more. Pure."""
+    """The Deployment's pod with an added proxy container of `image`, and `arguments` added to the operator's. Pure."""
     template = copy.deepcopy(deployment["spec"]["template"])
     spec = template["spec"]
     (operator,) = spec["containers"]
-    for probe in ("livenessProbe", "readinessProbe"):  # it is meant to die
+    for probe in ("livenessProbe", "readinessProbe"):  # the operator is killed on purpose
         operator.pop(probe, None)
-    # Of its own accord the kubelet waits longer and longer before it starts a container again.
+    # A loop restarts the operator, because the kubelet would back off longer and longer between restarts.
     operator["command"] = ["sh", "-c", 'while :; do pliant-operator "$@"; sleep 0.1; done', "sh"]
     operator["args"] = [*operator["args"], *arguments]
     operator["env"] = [*operator["env"], {"name": "KUBECONFIG", "value": f"{_FOLDER}/kubeconfig"}]
@@ -62,7 +62,7 @@ def pod(deployment: Mapping, image: str, arguments: Sequence[str] = ()) -> dict:
 
 
 class BehindProxy:
-    """While the context lasts."""
+    """A context manager: the operator runs behind the proxy inside the context."""
 
     def __init__(self, stage: Stage, arguments: Sequence[str] = ()) -> None:
         if not stage.pytorch_image:
@@ -75,7 +75,7 @@ class BehindProxy:
     def __enter__(self) -> "BehindProxy":
         self._remove()
         deployment = self._kubectl.json("get", "deployment", _DEPLOYMENT)
-        # Nobody asks for none: that is what is left of a story that was cut off.
+        # 0 replicas are left over from a story that was interrupted.
         self._replicas = deployment["spec"]["replicas"] or 2
         try:
             self._scale_deployment(0)
@@ -97,7 +97,7 @@ class BehindProxy:
         self._kubectl.run("create", f"--raw={_PATH}/mood", "-f", "-", stdin=json.dumps(vars(mood)))
 
     def seen(self) -> list[Exchange]:
-        """Since the begin, by the time at which they ended."""
+        """All requests since the beginning, in the order in which they ended."""
         return [Exchange(*each) for each in json.loads(self._kubectl.run("get", f"--raw={_PATH}/seen"))]
 
     def _remove(self) -> None:
@@ -121,12 +121,12 @@ class BehindProxy:
 
 
 def writes(seen: Sequence[Exchange]) -> list[Exchange]:
-    """Those that were tried, the lease's and the events' aside."""
+    """Attempted writes, without those of the lease and of events."""
     return [each for each in seen if each.method != "GET" and "/leases" not in each.path and "/events" not in each.path]
 
 
 def busiest_second(seen: Sequence[Exchange]) -> int:
-    """How many there were in one second at most."""
+    """The maximum number of requests within one second."""
     times = sorted(each.time for each in seen)
     most, first = 0, 0
     for last, moment in enumerate(times):

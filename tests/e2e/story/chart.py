@@ -12,14 +12,14 @@ _FREE = "·"
 
 @dataclass(frozen=True)
 class Held:
-    """GPUs held per training, from `time` on."""
+    """GPUs held by each training, from `time` on."""
 
     time: float
     gpus: tuple[int, ...]
 
 
 def held_over_time(worlds: Sequence[World], names: Sequence[str]) -> list[Held]:
-    """One entry a change."""
+    """One entry per change."""
     changes: list[Held] = []
     for world in worlds:
         gpus = tuple(training.gpus_held if (training := world.training(name)) else 0 for name in names)
@@ -29,7 +29,8 @@ def held_over_time(worlds: Sequence[World], names: Sequence[str]) -> list[Held]:
 
 
 def slots(changes: Sequence[Held], end: float, slots_total: int, width: int) -> list[list[int | None]]:
-    """A row a slot, top first, a cell a slice of time: which training held it in the middle of the slice.
+    """One row per slot, top first; one cell per slice of time: the training that held the slot in the middle of the
+    slice.
 
     The first training's slots are at the bottom, the next one's above them.
     """
@@ -46,7 +47,7 @@ def slots(changes: Sequence[Held], end: float, slots_total: int, width: int) -> 
 def draw(
     changes: Sequence[Held], end: float, names: Sequence[str], slots_total: int, width: int, style: Style
 ) -> list[str]:
-    """The chart with its axes and legend; `width` is that of the whole lines."""
+    """The chart with its axes and legend; `width` is the width of the whole lines."""
     label = len(str(slots_total)) + 1
     columns = max(width - label - 1, 10)
     lines = []

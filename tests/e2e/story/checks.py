@@ -1,4 +1,4 @@
-"""What must hold, checked on what was seen. Pure: a check gives a sentence for each thing that is off."""
+"""Checks what must hold on the observed states. Pure: a check yields a sentence for each violation."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ MIN_ACCURACY = 0.95
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that must hold, and what is off with it: nothing, if it holds."""
+    """One requirement and its violations: none if it holds."""
 
     name: str
     problems: tuple[str, ...]
@@ -22,7 +22,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How one training ended, and how the undisturbed run with the same seed did."""
+    """The end of one training, and of the undisturbed run with the same seed."""
 
     name: str
     phase: str
@@ -40,7 +40,7 @@ class Outcome:
 
 
 def check_outcomes(outcomes: Sequence[Outcome]) -> list[Check]:
-    """Of trainings that have learnt something that can be tested."""
+    """For trainings whose test accuracy is meaningful."""
     accuracy = [
         f"{each.name} has a test accuracy of {each.accuracy}"
         for each in outcomes
@@ -75,7 +75,7 @@ def check_training(outcomes: Sequence[Outcome]) -> list[Check]:
 
 
 def check_worlds(worlds: Sequence[World], gpus_total: int) -> list[Check]:
-    """What holds at every moment."""
+    """Requirements that hold at every moment."""
     return [
         Check("GPUs were never granted beyond capacity", tuple(_beyond_capacity(worlds, gpus_total))),
         Check(

@@ -1,5 +1,5 @@
-"""Jobs come, change and go at random for a while. In the end the operator has no more memory and no more files open than
-after the first of them."""
+"""Jobs are created, changed and deleted at random for a while. At the end the operator has no more memory and open
+files than after the first jobs, within bounds."""
 
 import random
 import time
@@ -20,17 +20,17 @@ _SEED = 8
 _MAX_JOBS = 5
 _MAX_EPOCHS = 12
 _PAUSE_SECONDS = 1.5  # between two changes
-_LOOKS = 6  # at the operator, the first when it is warm
-_WARM_SHARE = 0.2  # of the time: libraries and caches fill
+_LOOKS = 6  # measurements of the operator, the first when it is warm
+_WARM_SHARE = 0.2  # share of the time to warm up: libraries and caches fill
 _GROWTH_MIB = 8.0
 _DESCRIPTORS_MORE = 8
-_QUIET_SECONDS = 180.0  # that it takes until nothing is left
+_QUIET_SECONDS = 180.0  # time until nothing is left
 _HEADER = ("after", "memory", "descriptors", "jobs so far")
 
 
 @dataclass(frozen=True)
 class Look:
-    """At the operator that leads."""
+    """A measurement of the leading operator."""
 
     seconds: float
     pod: str
@@ -43,7 +43,7 @@ class Look:
 
 
 def problems(looks: Sequence[Look]) -> list[str]:
-    """What grew between the first and the last."""
+    """Growth between the first and the last measurement that exceeds its bound."""
     first, last = looks[0], looks[-1]
     if first.pod != last.pod:
         return [f"{first.pod} led first, {last.pod} last"]
@@ -57,7 +57,7 @@ def problems(looks: Sequence[Look]) -> list[str]:
 
 @dataclass
 class Crowd:
-    """What is done to the jobs, by chance."""
+    """Random changes of jobs."""
 
     stage: Stage
     chance: random.Random
@@ -65,7 +65,7 @@ class Crowd:
     done: Counter = field(default_factory=Counter)
 
     def stir(self, world: World | None) -> None:
-        """One change."""
+        """Makes one random change."""
         running = sorted(name for name, each in world.trainings.items() if not each.job.finished) if world else []
         ended = sorted(name for name, each in world.trainings.items() if each.job.finished) if world else []
         if ended:
@@ -112,7 +112,7 @@ class Crowd:
         self._do(what, "patch", "elastictrainingjob", name, "--type=merge", "-p", patch)
 
     def _do(self, what: str, *arguments: str) -> None:
-        # What it is done to may have gone meanwhile.
+        # The object may have been deleted meanwhile.
         self.done[what] += self.stage.kubectl.attempt(*arguments).returncode == 0
 
 
@@ -152,7 +152,7 @@ def play(stage: Stage, screen: Screen, minutes: float) -> list[checks.Check]:
 def _look(stage: Stage, seconds: float, jobs: int) -> Look:
     pod = leader(stage.operator_kubectl)
     node = stage.operator_kubectl.json("get", "pod", pod)["spec"]["nodeName"]
-    # A process of the node has the pod's name as its host name's.
+    # On the node, the process of this pod has the pod's name in HOSTNAME.
     script = f"""
 for process in $(pgrep -x pliant-operator); do
   grep -qz "^HOSTNAME={pod}$" /proc/$process/environ || continue

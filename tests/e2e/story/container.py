@@ -1,5 +1,5 @@
-"""Signals to a container's first process, from outside of it: as the kernel, or a machine that hangs, would. They need
-hands on the nodes, which only the local cluster gives (Stage.dev)."""
+"""Signals to a container's first process from outside, to imitate the kernel or a machine that hangs. They need access
+to the nodes, which only the local cluster has (Stage.dev)."""
 
 import os
 import subprocess
@@ -20,14 +20,14 @@ def signal(stage: Stage, kubectl: Kubectl, pod_name: str, name: str) -> None:
 
 
 def kill(stage: Stage, kubectl: Kubectl, pod_name: str) -> None:
-    """SIGKILL. Returns when the kubelet has seen it: until then the pod's status is that of the dead process. Without
-    hands on its node, the pod goes with it."""
+    """Sends SIGKILL and returns when the kubelet has noticed: until then the pod's status is stale. Without access to
+    the node, the pod is deleted instead."""
     if stage.dev is None:
         kubectl.run("delete", "pod", pod_name, "--force", "--grace-period=0")
         return
 
     def restarts() -> int | None:
-        """Nothing while the container is not running."""
+        """The number of restarts; None while the container is not running."""
         (status,) = kubectl.json("get", "pod", pod_name)["status"]["containerStatuses"]
         return status["restartCount"] if "running" in status["state"] else None
 
@@ -42,14 +42,14 @@ def kill(stage: Stage, kubectl: Kubectl, pod_name: str) -> None:
 
 
 def on_node(stage: Stage, node: str, *command: str) -> str:
-    """What the command, run inside the node, writes."""
+    """Runs the command inside the node and returns its output."""
     if stage.dev is None:
         raise StoryError(f"only the local cluster lets anybody into {node}")
     return _dev(stage, "node-exec", node, *command)
 
 
 def take_away(stage: Stage, node: str) -> None:
-    """Everything that runs on the node ends at once."""
+    """Ends everything that runs on the node at once."""
     _dev(stage, "node-down", node)
 
 
@@ -63,12 +63,12 @@ def restart(stage: Stage, process: str, away_seconds: float) -> None:
 
 
 def install_operator(stage: Stage, commit: str = "") -> None:
-    """By its chart: the present one, or that of a commit."""
+    """Installs the operator by its chart, of this tree or of a commit."""
     _dev(stage, "up", *(["--commit", commit] if commit else []))
 
 
 def _dev(stage: Stage, *command: str) -> str:
-    # The story is itself run by a ./dev, which holds the lock.
+    # The story itself runs under a ./dev that holds the lock.
     environment = {**os.environ, "PLIANT_DEV_LOCK_IS_HELD": "1"}
     result = subprocess.run([stage.dev, *command], capture_output=True, text=True, check=False, env=environment)
     if result.returncode != 0:

@@ -1,5 +1,5 @@
-"""Faults of what is around the trainings: the operator, the API server, etcd, a kubelet, a GPU. None of them stops a
-training or changes its result."""
+"""Faults of the components around a training: the operator, the API server, etcd, a kubelet, a GPU. None of them stops
+a training or changes its result."""
 
 import time
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from .watcher import Watcher
 
 _NAME = "steady"
 _SEED = 6
-_EPOCHS = 200  # two minutes and more: long enough for all of this
+_EPOCHS = 200  # more than two minutes: long enough for all faults
 _STOPPED_SECONDS = 20.0  # longer than a lease
 _AWAY_SECONDS = 5.0
 _HEADER = ("fault", "seconds until the job was resized again", "steps meanwhile")
@@ -26,7 +26,7 @@ _HEADER = ("fault", "seconds until the job was resized again", "steps meanwhile"
 
 @dataclass(frozen=True)
 class Answer:
-    """What came of a fault: a resize that was asked for when it struck, and what was trained until that was done."""
+    """The result of a fault: the time of a resize requested when it struck, and the steps trained until it was done."""
 
     fault: str
     seconds: float
@@ -37,7 +37,7 @@ class Answer:
 
 
 def _stop_leader(scene: Scene) -> None:
-    """Its lease runs out while it does not run: when it runs again it must not act as if it still led."""
+    """Its lease expires while it is stopped. When it continues it must not act as the leader."""
     kubectl = scene.stage.operator_kubectl
     name, before = leader(kubectl), lease_transitions(kubectl)
     container.signal(scene.stage, kubectl, name, "SIGSTOP")
@@ -53,9 +53,9 @@ def _restart(process: str) -> Callable[[Scene], None]:
 
 
 def _kill_kubelet(scene: Scene) -> None:
-    """And the device plugin, which has to register with the new one."""
+    """Kills the kubelet and the device plugin, which must register with the new kubelet."""
     for process, away in (("kubelet", _AWAY_SECONDS), ("pretend-gpus", 0.0)):
-        # From inside of the node: outside it has another process around it.
+        # From inside the node: outside it another process wraps it.
         container.on_node(scene.stage, "node-1", "pkill", "-KILL", "-x", process)
         container.restart(scene.stage, f"node-1/{process}", away)
 
@@ -96,7 +96,7 @@ def play(stage: Stage, screen: Screen) -> list[checks.Check]:
 
 
 def _suffer(scene: Scene, fault: Fault, learners: int) -> Answer:
-    """A resize is asked for, the fault strikes at once, and the resize comes about all the same."""
+    """Requests a resize, causes the fault at once, and waits until the resize is done nevertheless."""
     step, begin = scene.now().progress.step or 0, time.monotonic()
     scene.scale(learners)
     scene.say(fault.name)
@@ -106,7 +106,7 @@ def _suffer(scene: Scene, fault: Fault, learners: int) -> Answer:
 
 
 def _lose_a_gpu(scene: Scene) -> None:
-    """Whoever holds it keeps it, as long as that works; it is not given out again before it is well."""
+    """A pod that holds the GPU keeps it while it works. The GPU is not assigned again before it is healthy."""
     scene.say("a GPU of node-2 turns unhealthy")
     file = "/run/pretend-gpus-unhealthy"
     container.on_node(scene.stage, "node-2", "sh", "-c", f"echo gpu-1 > {file}")

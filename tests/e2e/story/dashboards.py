@@ -1,4 +1,4 @@
-"""Grafana's dashboards without Grafana: their queries, put to Prometheus' HTTP API, and what it answers."""
+"""Grafana's dashboards without Grafana: sends their queries to Prometheus' HTTP API and checks the answers."""
 
 import json
 import math
@@ -10,23 +10,23 @@ from dataclasses import dataclass
 from .checks import Check
 from .errors import StoryError
 
-# GET of a path below /api/v1, with its query string: the JSON of the answer.
+# GETs a path below /api/v1, with its query string, and returns the JSON of the answer.
 GetJson = Callable[[str], Mapping]
 
-_MAX_POINTS = 10_000  # of a series in one answer; Prometheus gives 11,000
+_MAX_POINTS = 10_000  # per series in one answer; Prometheus allows 11,000
 
 
 @dataclass(frozen=True)
 class Query:
     panel: str
     expression: str
-    legend: str  # as Grafana writes it, with {{label}}
+    legend: str  # in Grafana's format, with {{label}}
 
 
 @dataclass(frozen=True)
 class Series:
     name: str
-    last: float  # not NaN: what a panel shows no point for is no value
+    last: float  # never NaN: a panel shows no point for NaN, so it is no value
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Answer:
 
 
 def queries(dashboard: Mapping) -> list[Query]:
-    """Of all panels, also those in rows that are folded."""
+    """The queries of all panels, also of those in collapsed rows."""
     return [
         Query(panel["title"], target["expr"], target.get("legendFormat", ""))
         for panel in _panels(dashboard.get("panels", ()))
@@ -51,8 +51,8 @@ def _panels(panels: Sequence[Mapping]) -> Iterator[Mapping]:
 
 
 def expand(expression: str, dashboard: Mapping, window: str) -> str:
-    """The expression as Grafana sends it with `All` chosen for each variable. `window` is what it would choose for
-    rates, such as 1m."""
+    """The expression as Grafana sends it with `All` selected for each variable. `window`: Grafana's interval for rates,
+    such as 1m."""
     chosen = {
         variable["name"]: variable.get("allValue", ".*")
         for variable in dashboard.get("templating", {}).get("list", ())
@@ -70,7 +70,7 @@ def expand(expression: str, dashboard: Mapping, window: str) -> str:
 
 
 def ask(get: GetJson, dashboard: Mapping, begin: float, end: float, window: str) -> list[Answer]:
-    """What each query gives between two times (Unix seconds)."""
+    """The answer to each query between two times (Unix seconds)."""
     step = max(5.0, (end - begin) / _MAX_POINTS)
     answers = []
     for query in queries(dashboard):
@@ -110,7 +110,7 @@ HEADER = ("panel", "series", "last value")
 
 
 def rows(answers: Sequence[Answer]) -> list[list[str]]:
-    """For people: each panel's name once, then its series."""
+    """A table for people: each panel's name once, then its series."""
     table = []
     shown = ""
     for answer in answers:
@@ -132,6 +132,6 @@ def as_rules(dashboard: Mapping) -> str:
 
 
 def metric_names(expression: str) -> set[str]:
-    """The metrics of ours, or of client-go's, that an expression reads; those of a histogram by their family."""
+    """The metrics of Pliant and client-go that an expression reads; those of a histogram by their family's name."""
     names = set(re.findall(r"\b(?:pliant|workqueue|controller_runtime|rest_client|leader_election)_\w+", expression))
     return {re.sub(r"_(bucket|sum|count)$", "", name) for name in names}

@@ -1,5 +1,5 @@
-"""An operator that dies whenever it writes. The training is resized and ends as if nothing had been, and every pod is
-made once."""
+"""An operator that dies whenever it writes. The training is resized and ends with the result of an undisturbed run, and
+every pod is created once."""
 
 import itertools
 from collections import Counter
@@ -18,8 +18,8 @@ from .world import World
 
 _NAME = "deadly"
 _SEED = 6
-_LEASE = "--lease-seconds=4"  # each operator waits for the lease of the last
-_SIZE_SECONDS = 400.0  # an operator lives for some seconds, and a size takes dozens of lives
+_LEASE = "--lease-seconds=4"  # each operator waits until its predecessor's lease expires
+_SIZE_SECONDS = 400.0  # an operator lives for some seconds, and a resize takes dozens of operators
 _HEADER = ("write", "killed before it", "killed after it")
 _NEEDED = (
     "POST secrets", "POST networkpolicies", "POST services", "POST pods", "PATCH pods",
@@ -28,9 +28,9 @@ _NEEDED = (
 
 
 _KILLS = 2  # before each kind of write, and after it
-_EPOCHS = 200  # as control_faults.py: one undisturbed run does for both
+_EPOCHS = 200  # as in control_faults.py: both use one undisturbed run
 _SIZES = (3, 5, 2, 4)
-# Learners that it takes, if each is made once and none is lost.
+# Number of learners needed if each is created once and none is lost.
 _PODS = _SIZES[0] + sum(max(0, after - before) for before, after in itertools.pairwise(_SIZES))
 
 
@@ -51,7 +51,7 @@ def play(stage: Stage, screen: Screen) -> list[checks.Check]:
             scene.wait(what, lambda each, size=size: each.trains_on(size) and bool(each.progress.step), _SIZE_SECONDS)
             screen.say(f"   the operator was killed {sum(map(_is_kill, operator.seen()))} times")
         end = scene.complete()
-        # The last write takes it away.
+        # The operator's last write deletes the coordinator.
         watcher.wait("its coordinator is gone", without_coordinator, _SIZE_SECONDS, lambda _: None)
         worlds = watcher.worlds()
         seen = operator.seen()
@@ -72,7 +72,7 @@ def _is_kill(exchange: Exchange) -> bool:
 
 
 def kind(exchange: Exchange) -> str:
-    """Of what was written: the method, and the resource with its subresource."""
+    """The kind of a write: the method, and the resource with its subresource."""
     parts = exchange.path.partition("/namespaces/")[2].split("/")
     return f"{exchange.method} {'/'.join([*parts[1:2], *parts[3:4]])}"
 
@@ -84,7 +84,7 @@ def table(seen: Sequence[Exchange]) -> list[list[str]]:
 
 
 def spared(seen: Sequence[Exchange]) -> list[str]:
-    """Kinds of writes that no training does without, and at which the operator was never killed."""
+    """Kinds of writes that every training needs, but at which the operator was never killed."""
     hit = {kind(each) for each in seen if _is_kill(each)}
     return [f"never at {name}" for name in _NEEDED if name not in hit]
 
@@ -95,7 +95,7 @@ def without_coordinator(world: World) -> bool:
 
 
 def doubled(worlds: Sequence[World], needed: int) -> list[str]:
-    """Pods of the training that need not have been."""
+    """Pods of the training that were not needed."""
     trainings = [each for world in worlds if (each := world.training(_NAME))]
     pods = {pod.uid: pod for training in trainings for pod in training.pods}
     names = Counter(pod.name for pod in pods.values())

@@ -1,5 +1,5 @@
-"""The one error of the story: a sentence that says what is off."""
+"""The story's only error type."""
 
 
 class StoryError(Exception):
-    """What should have happened, and what happened instead."""
+    """The message says what should have happened, and what happened instead."""

@@ -1,5 +1,5 @@
-"""Scripts, as examples/ has them, through several numbers of learners and a SIGKILL: the parameters are those of the
-same script alone."""
+"""Scripts of examples/, with several numbers of learners and a SIGKILL: the parameters equal those of the same script
+alone."""
 
 import dataclasses
 import json
@@ -17,12 +17,12 @@ from .watcher import Watcher
 from .world import World
 
 _EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
-_SHARD_MILLISECONDS = 100  # until all sizes were seen
+_SHARD_MILLISECONDS = 100  # until all sizes have been reached
 
 
 @dataclass(frozen=True)
 class Example:
-    """Arguments that make it small enough for two CPUs that four learners and their cluster share."""
+    """An example, with arguments that make it small enough for two CPUs shared by four learners and their cluster."""
 
     folder: str
     arguments: tuple[str, ...]
@@ -30,7 +30,7 @@ class Example:
     sizes: tuple[int, ...] = (1, 4, 2, 3)  # a learner is killed at the largest
     memory: str = "256Mi"
     batch: tuple[int, int] | None = None  # samples, logical shards; None: the manifest's
-    datasets: bool = False  # on the checkpoints' volume, in place of the manifest's claim
+    datasets: bool = False  # data sets are on the checkpoints' volume, instead of the manifest's claim
 
     @property
     def name(self) -> str:
@@ -47,7 +47,7 @@ def _tensorflow(stage: Stage) -> str:
 
 CHAR_TRANSFORMER = Example("char_transformer", ("--epochs=3", "--width=32", "--layers=2", "--length=32"), pytorch)
 KERAS_CNN = Example("keras_cnn", ("--epochs=20", "--width=8", "--samples=1600"), _tensorflow, memory="600Mi")
-# As many shards as let a fifth learner be of use.
+# Enough shards for a fifth learner to speed it up.
 CHAR_TRANSFORMER_OF_EIGHT = dataclasses.replace(CHAR_TRANSFORMER, sizes=(8,), batch=(64, 32))
 # Eight batches of the script's 16 samples: with its manifest's four, three learners are no faster than two.
 IBM_STYLE = Example("ibm_style", ("--epochs=100",), pytorch, batch=(128, 8))
@@ -55,8 +55,8 @@ RESNET18 = Example("resnet18", ("--data=made-up", "--most=256", "--epochs=6"), p
 
 
 def on_cifar10(folder: str) -> Example:
-    """`folder` on the checkpoints' volume has the images. A small part of them, and a fixed number of epochs: the
-    accuracy is that of this program and these numbers."""
+    """`folder` on the checkpoints' volume has the images. Uses a small part of them and a fixed number of epochs: the
+    accuracy is specific to this program and these numbers."""
     arguments = (f"--data=/datasets/{folder}", "--most=1024", "--epochs=5")
     return dataclasses.replace(RESNET18, arguments=arguments, batch=(64, 8), datasets=True)
 
@@ -88,7 +88,7 @@ def play(example: Example, stage: Stage, screen: Screen) -> list[checks.Check]:
 
 
 def curve(worlds: Sequence[World], name: str) -> str:
-    """The last loss that was seen in each epoch."""
+    """The last loss seen in each epoch."""
     losses: dict[int, float] = {}
     for world in worlds:
         training = world.training(name)
@@ -99,7 +99,7 @@ def curve(worlds: Sequence[World], name: str) -> str:
 
 
 def manifest(example: Example, listed: Sequence[Mapping], image: str, volume: Mapping) -> dict:
-    """The example's job, in the size of this test. Pure."""
+    """The example's job, with the size for this test. Pure."""
     (found,) = (each for each in listed if each["kind"] == "ElasticTrainingJob")
     job = with_image(found, image)
     job["spec"]["elastic"]["maxLearners"] = example.sizes[0]
@@ -112,7 +112,7 @@ def manifest(example: Example, listed: Sequence[Mapping], image: str, volume: Ma
         pod["volumes"] = [
             {"name": "datasets", **volume} if each["name"] == "datasets" else each for each in pod["volumes"]
         ]
-    # Data sets that the cluster does not have: the arguments say what is trained on instead.
+    # Claims of data sets that the cluster does not have: the arguments select other data.
     absent = {each["name"] for each in pod["volumes"] if "persistentVolumeClaim" in each}
     pod["volumes"] = [each for each in pod["volumes"] if each["name"] not in absent]
     (learner,) = job["spec"]["template"]["spec"]["containers"]
@@ -123,7 +123,7 @@ def manifest(example: Example, listed: Sequence[Mapping], image: str, volume: Ma
 
 
 def prepare(example: Example, stage: Stage) -> dict:
-    """Brings the script to a stage that is clear. The job that trains it there."""
+    """Installs the script on a clear stage. Returns the job that trains it."""
     image = example.image(stage)
     if not image:
         raise StoryError(
@@ -139,7 +139,7 @@ def prepare(example: Example, stage: Stage) -> dict:
 
 
 def objects(text: str) -> list[Mapping]:
-    """kubectl writes one object after the other, or a list of them."""
+    """The objects in kubectl's output: one object after the other, or a list."""
     decoder = json.JSONDecoder()
     objects: list[Mapping] = []
     while text := text.lstrip():

@@ -1,4 +1,4 @@
-"""Faults in the middle of a step. The training goes on each time, and ends as if nothing had been."""
+"""Faults in the middle of a step. The training continues each time, and ends with the result of an undisturbed run."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ from .world import Resize, Training, coordinator_of, node_without_coordinator
 
 _NAME = "faulty"
 _SEED = 4
-_EPOCHS = 320  # four minutes and more: long enough for all of this
+_EPOCHS = 320  # more than four minutes: long enough for all faults
 _LEARNERS = 8
 _CHECKPOINT_STEPS = 40
 _STOPPED_SECONDS = 30.0
@@ -31,11 +31,11 @@ class Fault:
 
 @dataclass(frozen=True)
 class Recovery:
-    """What a fault cost."""
+    """The cost of a fault."""
 
     fault: str
     seconds: float  # from the fault until all learners train again
-    resizes: Sequence[Resize]  # that it led to
+    resizes: Sequence[Resize]  # caused by the fault
 
     @property
     def pause_seconds(self) -> float:
@@ -82,13 +82,13 @@ def _kill_coordinator(scene: Scene) -> None:
 
 
 def _kill_coordinator_and_learner(scene: Scene) -> None:
-    # Both at once: the end of the first is not waited for.
+    # Both at once: it does not wait for the end of the first.
     container.signal(scene.stage, scene.stage.kubectl, _coordinator_name(scene), "SIGKILL")
     _kill_learner(scene)
 
 
 def _take_a_node_away(scene: Scene) -> None:
-    """One without the coordinator, until the others train without its learners."""
+    """Takes away a node without the coordinator, until the other learners train without those of the node."""
     node = node_without_coordinator(scene.now())
     lost = {pod.name for pod in scene.learners() if pod.node == node}
     begin = time.monotonic()
@@ -147,7 +147,7 @@ def _suffer(scene: Scene, fault: Fault) -> Recovery:
 
     def on_again(training: Training) -> bool:
         progress = training.progress
-        # The last answer of a coordinator stands until it answers again: it must be of later than the fault.
+        # A coordinator's last answer is kept until it answers again, so the step must be later than the fault.
         return training.trains_on(_LEARNERS) and (progress.step or 0) > max(before.step or 0, struck.step or 0)
 
     after = scene.wait(f"it trains on {_LEARNERS} GPUs again", on_again)
@@ -156,8 +156,8 @@ def _suffer(scene: Scene, fault: Fault) -> Recovery:
 
 
 def _corrupt_the_newest_checkpoint(scene: Scene, volume: str) -> tuple[str, ...]:
-    """While nothing of the job runs. `volume` is the folder of its checkpoints on every node. What is off with where it
-    went on."""
+    """Corrupts the checkpoint while the job is suspended. `volume`: the folder of its checkpoints on every node.
+    Returns what is wrong with the step from which it resumed."""
     scene.suspend()
     folder = f"{volume}/{scene.now().job.uid}"
     older, newest = container.on_node(scene.stage, "node-1", "sh", "-c", f"ls -d {folder}/step-*").split()[-2:]

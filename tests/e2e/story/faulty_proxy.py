@@ -1,7 +1,7 @@
-"""An API server that is hard to reach, and an operator that dies when it writes: a proxy in the operator's pod, between
-it and the real API server. It runs there by itself (behind_proxy.py starts it) on Python's standard library alone.
+"""Imitates an API server that is hard to reach, and an operator that dies when it writes: a proxy in the operator's
+pod, between it and the real API server. behind_proxy.py starts it there; it needs only Python's standard library.
 
-How it behaves is told it by POST /mood on a port of its own, and GET /seen tells what it saw."""
+On its own port POST /mood sets its behaviour, and GET /seen returns the requests that it saw."""
 
 import contextlib
 import dataclasses
@@ -25,42 +25,43 @@ from pathlib import Path
 API_PORT, MOOD_PORT = 8001, 8002
 _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _LEASE = "pliant-operator"
-_OPERATOR = "pliant-operator"  # its process
+_OPERATOR = "pliant-operator"  # name of its process
 _OF_ONE_CONNECTION = {"connection", "keep-alive", "transfer-encoding", "content-length", "host", "te", "upgrade"}
-# What a write of a job's status is about. When it is made again the figures may be others, and so may the numbers that it
-# reserves: those of an operator that was killed are wasted.
+# The fields that identify a write of a job's status. A repeated write may have other progress values, and other
+# reserved numbers: those reserved by an operator that was killed stay unused.
 _STATUS_FIELDS = ("phase", "desiredLearners", "learners", "membershipId")
 _NUMBER = re.compile(r"-\d+$")
 _ANY_NUMBER = "-#"
 _READ_BYTES = 65536
 _WRITES = {"POST", "PUT", "PATCH", "DELETE"}
-_RESET = struct.pack("ii", 1, 0)  # SO_LINGER: on, no time
+_RESET = struct.pack("ii", 1, 0)  # SO_LINGER on, with 0 seconds
 
 BEFORE, AFTER = "before", "after"
 
 
 @dataclass(frozen=True)
 class Mood:
-    """How the way to the API server is."""
+    """The state of the connection to the API server."""
 
-    delay_seconds: float = 0.0  # that a request, and each piece of a watch, takes longer at most
-    reset_share: float = 0.0  # of requests, and pieces of watches, at which the connection is cut
-    refuse_share: float = 0.0  # of requests that are answered 429; the lease's have their own queue in the server
-    kills: int = 0  # of the operator at each write: 2, before and after it; 1, one of both
+    delay_seconds: float = 0.0  # max added delay of a request, and of each piece of a watch
+    reset_share: float = 0.0  # share of requests, and of pieces of watches, at which the connection is cut
+    refuse_share: float = 0.0  # share of requests answered 429; the lease's are not: they have their own server queue
+    kills: int = 0  # how often the operator is killed at each write: 2: before and after it; 1: one of these
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """A request that came to its end, or did not."""
+    """A request and its outcome."""
 
-    time: float  # Unix seconds at which it came
+    time: float  # Unix seconds of its arrival
     method: str
     path: str
-    outcome: str  # a status, "reset", or "before" and "after": the operator was killed then
+    outcome: str  # a status, "reset", or "before" or "after": the operator was killed before or after the write
 
 
 def write_of(method: str, target: str, body: bytes) -> str | None:
-    """A name for what a request changes, the same when it is made again; None if nothing, or only who leads."""
+    """A name of the change that a request makes, equal when it is repeated; None if it changes nothing or only the
+    lease or events."""
     path, _, query = target.partition("?")
     if method not in _WRITES or "dryRun=All" in query or "/leases" in path or "/events" in path:
         return None
@@ -69,7 +70,7 @@ def write_of(method: str, target: str, body: bytes) -> str | None:
         name = told["metadata"]["name"]
         if path.endswith("/pods"):
             name = _NUMBER.sub(_ANY_NUMBER, name)
-        if path.endswith("/secrets"):  # of a coordinator's term: an operator that dies here leaves it unused
+        if path.endswith("/secrets"):  # it has a coordinator's term: an operator that dies here leaves the term unused
             name = _NUMBER.sub("", name)
         return f"POST {path}/{name}"
     if path.endswith("/status"):
@@ -80,8 +81,8 @@ def write_of(method: str, target: str, body: bytes) -> str | None:
 
 @dataclass
 class Failpoints:
-    """Where the operator is killed: at each write that it makes, once or twice. It gets ahead, because what it did not
-    live to see, it makes once more."""
+    """Decides where the operator is killed: at each write, once or twice. It still makes progress: when it repeats a write
+    after that, it is not killed."""
 
     kills: int = 0
     tries: dict[str, int] = field(default_factory=dict)
@@ -100,14 +101,14 @@ class Failpoints:
 
 @dataclass
 class Way:
-    """What all connections share."""
+    """State shared by all connections."""
 
     connect: Callable[[], http.client.HTTPConnection]  # to the real API server
-    kill: Callable[[], None]  # the operator, until nothing of it is left
+    kill: Callable[[], None]  # kills the operator, and returns when nothing of it is left
     mood: Mood = Mood()
     seen: list[Exchange] = field(default_factory=list)
     lock: threading.RLock = field(default_factory=threading.RLock)
-    life: int = 0  # of the operator; counts its kills
+    life: int = 0  # number of the operator's present life: counts its kills
     failpoints: Failpoints = field(default_factory=Failpoints)
     chance: random.Random = field(default_factory=lambda: random.Random(1))
 
@@ -116,7 +117,7 @@ class Way:
 
 
 class _Cut(Exception):
-    """The connection is not to go on."""
+    """The connection must end."""
 
 
 def _body(request: http.server.BaseHTTPRequestHandler) -> bytes:
@@ -148,7 +149,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             super().finish()
 
     def log_message(self, *_: object) -> None:
-        """What is seen is kept, not written."""
+        """Silent: requests are kept in `seen`, not logged."""
 
     def _serve(self) -> None:
         begin = time.time()
@@ -235,7 +236,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             raise _Cut("dead")
 
     def _kill(self, side: str) -> None:
-        # Under the lock: connections of the next life come after it.
+        # Under the lock, so that connections of the next life begin after the kill.
         self.way.kill()
         self.way.life += 1
         raise _Cut(side)
@@ -262,7 +263,7 @@ class MoodHandler(http.server.BaseHTTPRequestHandler):
         self._answer(dataclasses.asdict(mood))
 
     def log_message(self, *_: object) -> None:
-        """The story knows what it told."""
+        """Silent: the story knows its own requests."""
 
     def _answer(self, value: object) -> None:
         answer = json.dumps(value).encode()
@@ -279,7 +280,7 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 def serve(way: Way, address: tuple[str, int], handler: type[http.server.BaseHTTPRequestHandler]) -> Server:
-    """On a thread of its own."""
+    """Starts the server on its own thread."""
     server = Server(address, type(handler.__name__, (handler,), {"way": way}))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server
@@ -292,7 +293,8 @@ def _connect() -> http.client.HTTPConnection:
 
 
 def _kill() -> None:
-    """The containers of the pod see each other's processes. The lease is emptied, as its time would do."""
+    """Kills the operator, whose processes are visible in the pod's containers, and empties the lease, which would
+    otherwise expire later."""
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # it has ended meanwhile
             if (process / "comm").read_text().strip() == _OPERATOR:
@@ -300,7 +302,7 @@ def _kill() -> None:
     namespace = (_ACCOUNT / "namespace").read_text()
     path = f"/apis/coordination.k8s.io/v1/namespaces/{urllib.parse.quote(namespace)}/leases/{_LEASE}"
     connection = _connect()
-    with contextlib.suppress(OSError, http.client.HTTPException):  # the next one waits for its end then
+    with contextlib.suppress(OSError, http.client.HTTPException):  # then the next operator waits until it expires
         headers = {
             "Authorization": f"Bearer {(_ACCOUNT / 'token').read_text()}",
             "Content-Type": "application/merge-patch+json",

@@ -1,4 +1,5 @@
-"""A checkpoint volume that is full for a while: the training goes on, says so, and saves again when there is room."""
+"""A checkpoint volume that is full for a while: the training continues, reports it, and saves again when there is
+room."""
 
 from . import checks, container, reference
 from .api_server import ApiServer
@@ -13,7 +14,7 @@ _SEED = 5
 _EPOCHS = 60
 _LEARNERS = 8
 _CHECKPOINT_STEPS = 20
-_VOLUME = "/var/lib/pliant-small-volume"  # of the local cluster's nodes, which share it
+_VOLUME = "/var/lib/pliant-small-volume"  # shared by the local cluster's nodes
 _BALLAST = f"{_VOLUME}/ballast"
 
 
@@ -49,7 +50,7 @@ def play(stage: Stage, screen: Screen) -> list[checks.Check]:
 
 
 def _fill_and_free(scene: Scene) -> tuple[str, ...]:
-    """What is off with what is told of it."""
+    """Fills the volume and frees it. Returns what is wrong with the reports of it."""
     scene.say("the volume is filled")
     _run(scene.stage, f"dd if=/dev/zero of={_BALLAST} bs=4k 2>&1 | grep -q 'No space left'")
     full = scene.wait("a condition says that it is full", lambda each: _is_told(each, "VolumeFull"))

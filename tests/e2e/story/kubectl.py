@@ -1,4 +1,4 @@
-"""kubectl, as a user types it."""
+"""Runs kubectl as a user would."""
 
 import json
 import subprocess
@@ -17,7 +17,7 @@ class Kubectl:
         return Kubectl(self._program, namespace, self._user)
 
     def acting_as(self, user: str) -> "Kubectl":
-        """With the rights of another user: whoever calls this may impersonate."""
+        """With the rights of another user. The caller must have the right to impersonate."""
         return Kubectl(self._program, self._namespace, user)
 
     def run(self, *arguments: str, stdin: str | None = None) -> str:

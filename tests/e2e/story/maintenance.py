@@ -1,5 +1,5 @@
-"""What administrators do to nodes: a learner is evicted, and a node is drained and given back. To the training both are
-resizes; neither is a failure."""
+"""Maintenance of nodes: a learner is evicted, and a node is drained and uncordoned. For the training both are resizes;
+neither is a failure."""
 
 import json
 from collections.abc import Mapping
@@ -14,18 +14,18 @@ from .world import node_without_coordinator
 
 _NAME = "moved"
 _SEED = 6
-_EPOCHS = 120  # a minute and more: long enough for all of this
+_EPOCHS = 120  # more than a minute: long enough for all of this
 _LEARNERS = 8
 _DRAIN_SECONDS = 60.0
 
 
 def eviction(pod: str) -> dict:
-    """As `kubectl drain` and those who reclaim nodes ask for it."""
+    """The request that `kubectl drain` and tools that reclaim nodes send."""
     return {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": NAMESPACE}}
 
 
 def counted(status: Mapping) -> tuple[str, ...]:
-    """Failures that a job's status has."""
+    """Failures that a job's status reports."""
     found = []
     if restarts := status.get("restarts", 0):
         found.append(f"{restarts} learners are said to have failed")
@@ -70,15 +70,15 @@ def _evict(scene: Scene) -> None:
 
 
 def _drain(scene: Scene) -> None:
-    """One without the coordinator, which others would wait for."""
+    """Drains a node without the coordinator, for which the other learners would wait."""
     node = node_without_coordinator(scene.now())
     moved = {pod.name for pod in scene.learners() if pod.node == node}
     rest = _LEARNERS - len(moved)
     kubectl = scene.stage.kubectl
     scene.say(f"kubectl drain {node}")
     try:
-        # As docs/operations.md has it, except for the jobs' pods only: the operator's replicas stay where other moments
-        # expect them.
+        # As in docs/operations.md, but only the jobs' pods: the operator's replicas stay where other moments expect
+        # them.
         pods = "--pod-selector=app.kubernetes.io/managed-by=pliant"
         limit = f"--timeout={_DRAIN_SECONDS:.0f}s"
         kubectl.run("drain", node, "--ignore-daemonsets", "--delete-emptydir-data", pods, limit)

@@ -1,4 +1,4 @@
-"""A Prometheus in the story's cluster, which reads what operator, coordinators and learners serve meanwhile."""
+"""A Prometheus in the story's cluster, which scrapes operator, coordinators and learners meanwhile."""
 
 import json
 from collections.abc import Mapping
@@ -13,11 +13,11 @@ _REPO = Path(__file__).resolve().parents[3]
 _MANIFESTS = _REPO / "tests" / "e2e" / "monitoring"
 _CHART_FILES = _REPO / "helm" / "pliant" / "files"
 _IMAGE = "image: pliant/prometheus\n"
-_WINDOW = "30s"  # of rates: several scrapes
+_WINDOW = "30s"  # interval of rates: several scrapes
 
 
 class Monitoring:
-    """One that has nothing of an earlier story."""
+    """A new Prometheus, without data of an earlier story."""
 
     def __init__(self, stage: Stage) -> None:
         if not stage.prometheus_image:
@@ -32,7 +32,7 @@ class Monitoring:
         kubectl.run("wait", "--for=condition=Ready", "pod/prometheus", "--timeout=120s")
 
     def answers(self, begin: float, end: float) -> list[dashboards.Answer]:
-        """Of the chart's dashboard, for the time between (Unix seconds)."""
+        """The answers to the queries of the chart's dashboard, between two times (Unix seconds)."""
         dashboard = json.loads((_CHART_FILES / "dashboards" / "pliant.json").read_text())
         return dashboards.ask(self._get, dashboard, begin, end, _WINDOW)
 

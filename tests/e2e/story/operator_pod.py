@@ -1,4 +1,4 @@
-"""The operator's leading replica, and its sudden end."""
+"""Finds the operator's leading replica, and kills it."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ from .stage import Stage
 
 
 def leader_name(leases: Mapping, pods: Mapping) -> str:
-    """The pod whose name the lease's holder begins with."""
+    """The pod whose name is the beginning of the lease's holder."""
     holders = [lease["spec"].get("holderIdentity", "") for lease in leases["items"]]
     for pod in pods["items"]:
         name = pod["metadata"]["name"]
@@ -26,12 +26,12 @@ def leader(kubectl: Kubectl) -> str:
 
 
 def lease_transitions(kubectl: Kubectl) -> int:
-    """How often the lease has changed hands."""
+    """The number of times that the lease has changed hands."""
     return sum(lease["spec"].get("leaseTransitions", 0) for lease in kubectl.json("get", "leases")["items"])
 
 
 def kill_leader(stage: Stage) -> str:
-    """Its sudden end. Returns its name."""
+    """Kills the leader and returns its name."""
     kubectl = stage.operator_kubectl
     name = leader(kubectl)
     container.kill(stage, kubectl, name)

@@ -1,5 +1,5 @@
-"""How quickly a story's trainings go: slowly, until what is waited for was seen, and then as quickly as the machine can
-(docs/contracts.md §3, PLIANT_PACE_FILE). How quick the machine is decides nothing."""
+"""The pace of a story's trainings: slow until the awaited states were seen, then as fast as the machine can
+(docs/contracts.md §3, PLIANT_PACE_FILE). So the machine's speed does not affect the story."""
 
 import copy
 import json
@@ -8,15 +8,15 @@ from collections.abc import Mapping, Sequence
 
 from .kubectl import Kubectl
 
-MILLISECONDS = 60  # that a shard takes, where a story does not say otherwise
+MILLISECONDS = 60  # duration of a shard, the default of all stories
 
 _VARIABLE = "PLIANT_PACE_FILE"
-_CONFIG_MAP = "pace"  # of the demo's kustomization: a file for each training
+_CONFIG_MAP = "pace"  # in the demo's kustomization, with a file for each training
 _FOLDER = "/pace"
 
 
 def paced(job: Mapping) -> dict:
-    """The job with a file of its own that says how quickly it goes. Pure."""
+    """The job with its own pace file. Pure."""
     job = unpaced(job)
     pod = job["spec"]["template"]["spec"]
     (learner,) = pod["containers"]
@@ -27,7 +27,7 @@ def paced(job: Mapping) -> dict:
 
 
 def unpaced(job: Mapping) -> dict:
-    """The job as quick as the machine is. Pure."""
+    """The job as fast as the machine can. Pure."""
     job = copy.deepcopy(dict(job))
     pod = job["spec"]["template"]["spec"]
     (learner,) = pod["containers"]
@@ -38,16 +38,16 @@ def unpaced(job: Mapping) -> dict:
 
 
 def set_pace(kubectl: Kubectl, name: str, milliseconds: int) -> None:
-    """Of a shard of the training whose learners are still to come."""
+    """Sets the duration of a shard, for learners of the training that start later."""
     patch = json.dumps({"data": {name: str(milliseconds)}})
     kubectl.run("patch", "configmap", _CONFIG_MAP, "--type=merge", "-p", patch)
 
 
 def let_go(kubectl: Kubectl, name: str) -> None:
-    """What was waited for was seen: from now on only the end is."""
+    """Removes the pace: all awaited states were seen, and only the end is awaited."""
     set_pace(kubectl, name, 0)
-    # A kubelet looks at a volume again after a minute, or when something happens to the pod. One that goes meanwhile
-    # needs not be told.
+    # A kubelet updates a volume about once a minute, or when the pod changes: the annotation changes it. It may fail
+    # for a pod that is deleted meanwhile.
     pods = f"--selector=pliant.dev/job={name},pliant.dev/role=learner"
     kubectl.attempt("annotate", "pods", pods, "--overwrite", f"pace-set={time.time():.3f}")
 

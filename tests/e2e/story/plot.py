@@ -1,4 +1,4 @@
-"""The story itself: two trainings share eight GPUs. The demo's, or others."""
+"""The story itself: two trainings share eight GPUs. The trainings are the demo's or others."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +13,7 @@ from .stage import GPUS_TOTAL, NAMESPACE, Stage
 from .watcher import Watcher
 from .world import World
 
-# The two jobs, of equal priority, on a stage that is clear. The second one takes longer.
+# Makes the two jobs, of equal priority, on a clear stage. The second one takes longer.
 Jobs = Callable[[Stage], Sequence[Mapping]]
 
 _RESIZE_SECONDS = 240.0
@@ -22,7 +22,7 @@ _TRAIN_SECONDS = 1800.0
 
 @dataclass
 class Told:
-    """What there is to tell when the story is over."""
+    """The results of the story."""
 
     names: tuple[str, str]
     worlds: list[World] = field(default_factory=list)
@@ -37,7 +37,7 @@ class Told:
 
 
 def demo_jobs(stage: Stage) -> Sequence[Mapping]:
-    """At the pace that the demo's kustomization has for them."""
+    """The demo's jobs, at the pace in the demo's kustomization."""
     return [pace.paced(stage.manifest(name)) for name in ("training-1", "training-2")]
 
 
@@ -49,10 +49,10 @@ def play(
     check: Callable[[Sequence[Outcome]], list[Check]] = checks.check_outcomes,
     shard_milliseconds: int | None = None,
 ) -> Told:
-    """Plays the four steps; `after_step` may disturb the cluster. StoryError says which step does not come about.
+    """Plays the four steps; `after_step` may disturb the cluster. A StoryError names the step that fails.
 
-    With `shard_milliseconds` the trainings go so slowly until what is waited for was seen, then as quickly as the machine
-    can, and their undisturbed runs beside them."""
+    With `shard_milliseconds` each shard takes this time until the awaited states were seen. After that the trainings
+    run as fast as the machine can, and their undisturbed runs at the same time."""
     screen.say("removing what an earlier story has left")
     stage.clear()
     jobs = {job["metadata"]["name"]: job for job in jobs_on(stage)}

@@ -1,4 +1,4 @@
-"""Learners of two GPUs, with a process for each: they grow, shrink and crash by whole learners."""
+"""Learners with two GPUs and a process for each: the job grows, shrinks and crashes by whole learners."""
 
 from . import checks, container, reference
 from .api_server import ApiServer
@@ -11,7 +11,7 @@ from .world import Training
 _NAME = "pairs"
 _SEED = 6
 _EPOCHS = 60
-_GPUS = 2  # of a learner
+_GPUS = 2  # per learner
 _LEARNERS = GPUS_TOTAL // _GPUS
 
 
@@ -50,7 +50,7 @@ def play(stage: Stage, screen: Screen) -> list[checks.Check]:
     return [
         checks.Check("the reason counts GPUs", told),
         *checks.check_outcomes([checks.Outcome.of(end, sha256)]),
-        *checks.check_worlds(worlds, _LEARNERS),  # every pod holds two
+        *checks.check_worlds(worlds, _LEARNERS),  # counts pods, each of which holds two GPUs
     ]
 
 

@@ -1,4 +1,4 @@
-"""What resizing cost, put together from what was asked for and what the coordinators saw. Pure."""
+"""The cost of resizes, from the story's requests and the coordinators' reports. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ HEADER = ("after", "training", "learners", "request → running", "longest pause
 
 @dataclass(frozen=True)
 class Request:
-    """Something that the story did, or that happened, which is to change sizes."""
+    """An action of the story, or an event, that should change sizes."""
 
     label: str
     time: float  # Unix seconds
@@ -24,7 +24,7 @@ class ResizeReport:
 
     @property
     def seconds(self) -> float:
-        """From the request to the new allocation running."""
+        """Time from the request until the new allocation runs."""
         return self.resize.running - self.request.time
 
     def row(self) -> list[str]:
@@ -40,7 +40,7 @@ class ResizeReport:
 
 
 def report(requests: Sequence[Request], resizes: Sequence[tuple[str, Resize]]) -> list[ResizeReport]:
-    """Each resize with the last request before it; the rest, which no request explains, is left out."""
+    """Each resize with the last request before it. Resizes without a request before them are left out."""
     reports = []
     for job, resize in resizes:
         causes = [request for request in requests if request.time <= resize.running]

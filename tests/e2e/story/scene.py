@@ -1,5 +1,4 @@
-"""One training that something happens to, and the waiting for what it comes to. It goes slowly until only its end is
-waited for."""
+"""One training that is disturbed, and waits for its states. It runs slowly until only its end is awaited."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -43,12 +42,12 @@ class Scene:
         return world.trainings[self.name]
 
     def complete(self) -> Job:
-        """Waits for it, and for nothing that happens before."""
+        """Waits until the training is complete, at full speed."""
         pace.let_go(self.stage.kubectl, self.name)
         return self.wait("it completes", lambda each: each.job.phase == "Succeeded", _TRAIN_SECONDS).job
 
     def apply(self, job: Mapping, shard_milliseconds: int = pace.MILLISECONDS) -> None:
-        """Its undisturbed run trains beside it."""
+        """Applies the job, and starts its undisturbed run at the same time."""
         self.say(f"kubectl apply {self.name}")
         pace.set_pace(self.stage.kubectl, self.name, shard_milliseconds)
         self.stage.kubectl.apply(pace.paced(job))
@@ -62,7 +61,7 @@ class Scene:
         self.stage.kubectl.run("scale", "elastictrainingjob", self.name, f"--replicas={learners}")
 
     def suspend(self) -> Training:
-        """Until nothing of it runs any more."""
+        """Suspends the job and waits until none of its learners runs."""
         self.say(f"kubectl patch {self.name}: suspend")
         self.patch('{"spec":{"suspend":true}}')
         return self.wait(
@@ -70,7 +69,7 @@ class Scene:
         )
 
     def resume(self, learners: int) -> Training:
-        """Until it trains on so many learners."""
+        """Resumes the job and waits until it trains on this number of learners."""
         before = self.now().progress
         self.say(f"kubectl patch {self.name}: resume")
         self.patch('{"spec":{"suspend":false}}')
@@ -80,16 +79,16 @@ class Scene:
         )
 
     def learners(self) -> list[Pod]:
-        """Those that hold a GPU now."""
+        """The learners that hold a GPU now."""
         return [pod for pod in self.now().learner_pods() if pod.holds_gpu]
 
     def logs(self) -> str:
-        """Of all learners that hold a GPU."""
+        """The logs of all learners that hold a GPU."""
         return "\n".join(self.stage.kubectl.run("logs", pod.name) for pod in self.learners())
 
 
 def restored_step(logs: str) -> int:
-    """Of the checkpoint that learners took up, by what they log; 0 if they began afresh."""
+    """The step of the checkpoint that the learners restored, from their logs; 0 if they restored none."""
     lines = [json.loads(line) for line in logs.splitlines() if line.startswith("{")]
     return max((line["step"] for line in lines if line["message"] == "restored"), default=0)
 

@@ -1,4 +1,4 @@
-"""What the story shows while it runs: on a terminal a table that stays at the bottom, elsewhere plain lines."""
+"""The story's output while it runs: on a terminal a table that stays at the bottom, elsewhere plain lines."""
 
 import shutil
 import threading
@@ -9,7 +9,7 @@ from . import table
 from .style import style_of
 from .world import World
 
-_PLAIN_SECONDS = 15.0  # between two lines on a training whose size does not change
+_PLAIN_SECONDS = 15.0  # between two lines about a training whose size does not change
 
 
 class Screen:
@@ -23,14 +23,14 @@ class Screen:
         # Guarded by _lock.
         self._drawn = 0  # lines of the table that is shown at the bottom
         self._last: World | None = None
-        self._plain: dict[str, tuple[object, float]] = {}  # what was written of each training, and when
+        self._plain: dict[str, tuple[object, float]] = {}  # last line about each training, and its time
 
     @property
     def width(self) -> int:
         return shutil.get_terminal_size((120, 40)).columns if self._stream.isatty() else 120
 
     def say(self, text: str, *styles: str) -> None:
-        """A line that stays, with the time since the begin."""
+        """Prints a line that stays, with the time since the start."""
         with self._lock:
             self._erase()
             elapsed = self.style.paint(f"[{time.monotonic() - self._begin:6.1f} s]", "dim")
@@ -38,14 +38,14 @@ class Screen:
             self._draw_table()
 
     def lines(self, lines: list[str]) -> None:
-        """Lines that stay, as they are."""
+        """Prints lines that stay, without changes."""
         with self._lock:
             self._erase()
             self._stream.writelines(f"{line}\n" for line in lines)
             self._draw_table()
 
     def show(self, world: World) -> None:
-        """The trainings as they are now."""
+        """Shows the current state of the trainings."""
         with self._lock:
             self._last = world
             if self._stream.isatty():
@@ -55,7 +55,7 @@ class Screen:
                 self._write_plain(world)
 
     def close_table(self) -> None:
-        """The table stays as it is; what follows comes below it."""
+        """Leaves the table as it is; later output comes below it."""
         with self._lock:
             self._drawn = 0
             self._last = None

@@ -1,32 +1,33 @@
-"""Jobs that cannot work, and what their owners read. docs/troubleshooting.md holds the same tables for people.
+"""Jobs that cannot work, and the messages that their owners read. docs/troubleshooting.md has the same tables for
+people.
 
-Pure: ways to spoil a good job's manifest.
+Pure: functions that spoil a good job's manifest.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-QUOTA_MEMORY = "4Pi"  # of the namespace that these jobs are applied to, by a ResourceQuota
+QUOTA_MEMORY = "4Pi"  # in the ResourceQuota of these jobs' namespace
 
 
 @dataclass(frozen=True)
 class RefusedJob:
-    """One that the API server does not take: `kubectl apply` prints why."""
+    """A job that the API server rejects: `kubectl apply` prints why."""
 
     name: str
     spoil: Callable[[dict], None]
-    field: str  # that the answer names
+    field: str  # named in the answer
 
 
 @dataclass(frozen=True)
 class BadJob:
-    """One that is taken, and says in a condition and in an event what is wrong with it."""
+    """A job that is accepted, and reports in a condition and in an event what is wrong with it."""
 
     name: str
     spoil: Callable[[dict], None]
     condition: str
     reason: str
-    says: str  # stands in the message of both
+    says: str  # part of both messages
 
 
 def _pod(job: dict) -> dict:
@@ -55,7 +56,7 @@ def _container(**fields: object) -> Callable[[dict], None]:
 
 
 def _program(script: str) -> Callable[[dict], None]:
-    """Another program, whose first failure is one too many. `$$` is a `$` to Kubernetes."""
+    """Sets another program, and allows no failure. `$$` means `$` to Kubernetes."""
 
     def spoil(job: dict) -> None:
         _learner(job).update(command=["/bin/sh", "-c", script], args=[])
@@ -65,12 +66,12 @@ def _program(script: str) -> Callable[[dict], None]:
 
 
 def _killed_by(signal: str) -> str:
-    """The first process of a container is safe from its own signals: a child of it is killed."""
+    """Kills a child process: a container's first process ignores its own signals."""
     return f"sh -c 'kill -{signal} $$$$'; exit $?"
 
 
 def _model(edit: str) -> Callable[[dict], None]:
-    """The learner trains a model file that the script for sed has edited."""
+    """The learner trains with a model file edited by this sed script."""
     learner = "exec pliant-learner --model=/tmp/model.yaml --data=/data"
     return _program(f"sed '{edit}' /model/model.yaml > /tmp/model.yaml && {learner}")
 
@@ -80,7 +81,7 @@ def _flags(*flags: str) -> Callable[[dict], None]:
 
 
 def _volume(**source: object) -> Callable[[dict], None]:
-    """One volume more, that the learner mounts."""
+    """Adds a volume that the learner mounts."""
 
     def spoil(job: dict) -> None:
         _pod(job)["volumes"].append({"name": "more", **source})
@@ -142,7 +143,7 @@ REFUSED_JOBS = (
 )
 
 BAD_JOBS = (
-    # Never admitted.
+    # Jobs that are never admitted.
     BadJob(
         "a mount of a volume that is not defined", _mount_of_nothing, "Admitted", "TemplateRefused", "absent-volume"
     ),
@@ -154,7 +155,7 @@ BAD_JOBS = (
         "absent-account",
     ),
     BadJob("more CPU or memory than the namespace's quota", _requests("5Pi"), "Admitted", "TemplateRefused", "exceeded quota"),
-    # Never planned.
+    # Jobs that never get GPUs from the planner.
     BadJob(
         "a node selector that fits no node",
         _field("template", "spec", "nodeSelector", value={"gpu": "absent"}),
@@ -170,7 +171,7 @@ BAD_JOBS = (
         "TooLarge",
         "would not fit if nobody else ran",
     ),
-    # Never started.
+    # Jobs whose learners never start.
     BadJob(
         "an image that is not there",
         _container(image="localhost/pliant/absent:1", imagePullPolicy="Never"),
@@ -221,7 +222,7 @@ BAD_JOBS = (
         "TooManyFailures",
         "container fetch exited with code 3: no such data",
     ),
-    # A program that fails.
+    # Programs that fail.
     BadJob(
         "a command that is not there",
         lambda job: (_program("")(job), _learner(job).update(command=["/absent-program"])),
@@ -259,7 +260,7 @@ BAD_JOBS = (
         "LearnerSilent",
         "has not contacted the job's coordinator",
     ),
-    # A learner whose input is wrong.
+    # Learners with wrong input.
     BadJob(
         "a flag that is none",
         _flags("--model=/model/model.yaml", "--data=/data", "--epoch=3"),
@@ -298,7 +299,7 @@ BAD_JOBS = (
     ),
 )
 
-# One of the learners raises once, the one that has shard 0 of the step: who does the shard again is not to raise, too.
+# Only the learner that has shard 0 of the step raises, once: the learner that recomputes the shard must not raise, too.
 _RAISES_ONCE = """
 import pathlib, pliant, torch
 from torch.nn.functional import cross_entropy
@@ -320,7 +321,7 @@ for step in elastic.steps():
 
 
 def raising_program(image: str) -> BadJob:
-    """Two learners of a PyTorch program, in an image of such programs."""
+    """Two learners of a PyTorch program. `image`: an image for such programs."""
 
     def spoil(job: dict) -> None:
         resources = {"requests": {"cpu": "50m", "memory": "256Mi"}}

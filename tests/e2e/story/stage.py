@@ -1,4 +1,4 @@
-"""Where the story plays: the cluster as ./dev describes it, and the demo's manifests with this build's image."""
+"""The story's cluster, as ./dev describes it, and the demo's manifests with this build's image."""
 
 import copy
 import os
@@ -26,11 +26,11 @@ class Stage:
     operator_kubectl: Kubectl
     monitoring_kubectl: Kubectl | None  # None: the cluster has its own
     learner_image: str
-    pytorch_image: str  # of PyTorch programs; empty: none was made
-    tensorflow_image: str  # of Keras programs; likewise
-    prometheus_image: str  # likewise
-    dev: str | None  # the ./dev program, which reaches into the nodes; None: nobody does
-    checkpoint_volume: Mapping | None  # None: as the manifests have it
+    pytorch_image: str  # for PyTorch programs; empty: there is none
+    tensorflow_image: str  # for Keras programs; empty: there is none
+    prometheus_image: str  # empty: there is none
+    dev: str | None  # path of ./dev, which gives access to the nodes; None: no access
+    checkpoint_volume: Mapping | None  # None: the manifests' own
 
     @staticmethod
     def from_environment() -> "Stage":
@@ -53,7 +53,7 @@ class Stage:
         )
 
     def clear(self) -> None:
-        """Removes what an earlier story has left, and makes what the trainings share."""
+        """Removes remains of an earlier story, and creates the objects that the trainings share."""
         if self.kubectl.attempt("get", "namespace", NAMESPACE).returncode == 0:
             self.kubectl.run("delete", "elastictrainingjobs", "--all", "--wait", "--timeout=120s")
             self.kubectl.run("delete", "pods", "--all", "--wait", "--timeout=120s")
@@ -61,14 +61,14 @@ class Stage:
         self.kubectl.run("apply", "-k", str(DEMO))
 
     def set_up(self, namespace: str) -> Kubectl:
-        """A namespace beside the story's with what the trainings there share."""
+        """Creates another namespace with the objects that its trainings share."""
         kubectl = self.kubectl.within(namespace)
         manifests = kubectl.run("kustomize", str(DEMO)).replace(NAMESPACE, namespace)
         kubectl.run("apply", "-f", "-", stdin=manifests)
         return kubectl
 
     def manifest(self, name: str) -> dict:
-        """One of the demo's trainings with this stage's image and volume, as quick as the machine is."""
+        """One of the demo's trainings with this stage's image and volume, as fast as the machine can."""
         path = DEMO / f"{name}.yaml"
         job = self.kubectl.json("create", "--dry-run=client", "--validate=false", "-f", str(path))
         if self.checkpoint_volume is not None:

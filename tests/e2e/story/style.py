@@ -1,4 +1,4 @@
-"""Colours, where there is a terminal that shows them."""
+"""Colours, if the output is a terminal that shows them."""
 
 import os
 from dataclasses import dataclass

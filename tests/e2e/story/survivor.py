@@ -1,4 +1,4 @@
-"""A training that is suspended, and whose learners all vanish at once. It ends as if nothing had been."""
+"""A training that is suspended, and later loses all learners at once. It ends with the result of an undisturbed run."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -39,14 +39,15 @@ def play(stage: Stage, screen: Screen) -> list[checks.Check]:
         checks.Check("suspending lost no step", suspended.problems()),
         checks.Check("vanished learners resumed from the newest checkpoint", vanished.problems()),
         *checks.check_outcomes([checks.Outcome.of(end, sha256)]),
-        # What was committed after the checkpoint goes when all learners vanish: before that is judged by `vanished`.
+        # Steps committed after the checkpoint are lost when all learners vanish. `vanished` checks the time before
+        # that.
         *checks.check_worlds([world for world in worlds if world.time > vanished.time], GPUS_TOTAL),
     ]
 
 
 @dataclass(frozen=True)
 class Break:
-    """The training stood still: the step that must not be lost, and the one that its next learners began with."""
+    """An interruption of the training: the step that must not be lost, and the step from which new learners resumed."""
 
     min_step: int
     step_restored: int

@@ -10,7 +10,7 @@ TRAININGS_HEADER = (
 
 
 def layout(header: Sequence[str], rows: Sequence[Sequence[str]], width: int | None = None) -> list[str]:
-    """Columns as wide as their widest cell; numbers to the right. Lines are cut at `width`."""
+    """Columns are as wide as their widest cell; numbers are right-aligned. Lines are cut at `width`."""
     table = [list(header), *map(list, rows)]
     widths = [max(len(row[column]) for row in table) for column in range(len(header))]
     lines = []
@@ -24,7 +24,7 @@ def layout(header: Sequence[str], rows: Sequence[Sequence[str]], width: int | No
 
 
 def trainings(world: World) -> list[list[str]]:
-    """One row a training, in the order of their names."""
+    """One row per training, in the order of their names."""
     return [_row(training) for _, training in sorted(world.trainings.items())]
 
 
@@ -50,7 +50,7 @@ def _row(training: Training) -> list[str]:
 
 
 def sentence(training: Training) -> str:
-    """The same as a row, for where tables cannot stand still."""
+    """The content of a row as a sentence, for output that is not a terminal."""
     name, phase, priority, held, wanted, membership, epoch, step, loss, speed, reason = _row(training)
     parts = [f"{name} {phase}, priority {priority}, {held} of {wanted} GPUs"]
     if membership != "-":

@@ -1,5 +1,5 @@
-"""A second tenant, who may do in a namespace of its own what the role `edit` allows, and tries what it can. The training of
-another one goes on with the GPUs that are fair for it."""
+"""A second tenant has the role `edit` in its own namespace and tries to do harm. The training of another tenant
+continues with its fair share of the GPUs."""
 
 import copy
 import json
@@ -31,15 +31,15 @@ _QUOTA = {
 
 @dataclass(frozen=True)
 class Seen:
-    """What must not change except for the step."""
+    """Values that must not change, apart from the step."""
 
-    pods: Mapping[str, str]  # of the victim: uids, by name
-    restarts: int  # of the operator's containers
+    pods: Mapping[str, str]  # uids of the victim's pods, by name
+    restarts: int  # restarts of the operator's containers
     step: int
 
 
 class _Tenants:
-    """The cluster as its administrator and as the second tenant see it."""
+    """The cluster, with the rights of its administrator and of the second tenant."""
 
     def __init__(self, stage: Stage, screen: Screen) -> None:
         self.stage = stage
@@ -133,7 +133,7 @@ def refused(what: str, answer_code: int, answer: str, *words: str) -> Check:
 
 
 def _forgeries(tenants: _Tenants) -> list[Check]:
-    """C2: pods that say that they are the victim's, with the news that its training is complete."""
+    """C2: pods that claim to be the victim's and report that its training is complete."""
     victim = tenants.stage.kubectl.json("get", "elastictrainingjob", _VICTIM)["metadata"]
     words = json.dumps({"reason": "Completed", "step": 1, "parametersSha256": "0" * 56 + "deadbeef"})
     learner = tenants.stage.manifest("training-1")["spec"]["template"]["spec"]["containers"][0]["image"]
@@ -182,7 +182,7 @@ def _forgeries(tenants: _Tenants) -> list[Check]:
 
 
 def _templates(tenants: _Tenants) -> list[Check]:
-    """C1: while the learners of a job leave, its template becomes one that cannot be read."""
+    """C1: while the learners of a job leave, its template is replaced by one that cannot be parsed."""
     tenants.submit(tenants.job("odd", 1, 2))
     tenants.wait("odd trains on 2 GPUs", lambda: tenants.trains_on("odd", 2))
     tenants.tenant.run("patch", "elastictrainingjob", "odd", "--type=merge", "-p", '{"spec":{"suspend":true}}')
@@ -195,7 +195,7 @@ def _templates(tenants: _Tenants) -> list[Check]:
         patch = json.dumps([{"op": "add", **operation}])
         answer = tenants.tenant.attempt("patch", "elastictrainingjob", "odd", "--type=json", "-p", patch)
         found.append(refused(f"a template with {what}", answer.returncode, answer.stderr, word))
-    # What the definition of the resource does not know the API server would drop from the pod without a word.
+    # The API server would silently drop fields from the pod that the resource's schema does not have.
     misspelt = json.dumps(
         [
             {"op": "add", "path": "/spec/template/spec/containers/0/resource", "value": {}},
@@ -215,7 +215,7 @@ def _templates(tenants: _Tenants) -> list[Check]:
 
 
 def _quota(tenants: _Tenants) -> Check:
-    """B6: within a quota of a namespace its jobs share."""
+    """B6: the jobs of a namespace share its quota."""
     tenants.admin.apply(_QUOTA)
     tenants.submit(tenants.job("q1", 1, 8))
     tenants.wait("q1 trains on the quota's 4 GPUs", lambda: tenants.trains_on("q1", 4))
@@ -227,7 +227,7 @@ def _quota(tenants: _Tenants) -> Check:
 
 
 def _waiting(tenants: _Tenants) -> Check:
-    """B8: GPUs that the job at the head cannot use go to the one behind it."""
+    """B8: GPUs that the first job in the queue cannot use go to the next one."""
     tenants.submit(tenants.job("huge", 6, 8))
     tenants.wait("huge waits", lambda: tenants.status("huge").get("phase") == "Queued")
     tenants.submit(tenants.job("small", 1, 4))
@@ -237,7 +237,7 @@ def _waiting(tenants: _Tenants) -> Check:
 
 
 def _leftovers(tenants: _Tenants) -> Check:
-    """B3: a job that has ended keeps no address, no keys and no policies."""
+    """B3: a job that has ended keeps no Service, no Secrets and no NetworkPolicies."""
     short = pace.unpaced(tenants.job("short", 1, 1, epochs=1))
     tenants.submit(short)
     tenants.wait("short is complete", lambda: tenants.status("short").get("phase") == "Succeeded")

@@ -1,5 +1,5 @@
-"""The founding tutorial of Watson Machine Learning Accelerator: two trainings of its script share eight GPUs, with its
-modules and without a line about Pliant. The story is the demo's."""
+"""The tutorial of Watson Machine Learning Accelerator: two trainings of its script share eight GPUs. The script uses
+the old product's modules and does not mention Pliant. The story is the demo's."""
 
 import copy
 import dataclasses
@@ -14,19 +14,20 @@ from .stage import Stage
 @dataclass(frozen=True)
 class Size:
     example: examples.Example
-    epochs: tuple[int, int]  # of the first job and of the second, which still has some left when the first has ended
-    data_dir: str = "/datasets"  # is not there: the images are made up
+    epochs: tuple[int, int]  # of the first and the second job; the second still trains when the first has ended
+    data_dir: str = "/datasets"  # does not exist: the images are made up
 
 
-# Batches of one image: of sixteen batches five learners would be no faster than four, and get no fifth GPU.
+# 32 shards of one image each. With 16 shards five learners would be no faster than four, and would get no fifth GPU.
 MADE_UP = Size(
     examples.Example("wmla_tutorial", ("--most=64",), examples.pytorch, sizes=(8,), memory="600Mi", batch=(32, 32)),
-    epochs=(20, 48),  # a step of the whole ResNet-18 takes eight learners on two CPUs a second or two
+    epochs=(20, 48),  # with eight learners on two CPUs, a step of the whole ResNet-18 takes 1 or 2 seconds
 )
 
 
 def on_cifar10(folder: str) -> Size:
-    """`folder` on the checkpoints' volume has the images. Of more images fewer epochs: the steps are as many."""
+    """`folder` on the checkpoints' volume has the images. More images and fewer epochs give the same number of
+    steps."""
     example = dataclasses.replace(MADE_UP.example, arguments=("--most=256",), datasets=True)
     return Size(example, epochs=(5, 12), data_dir=f"/datasets/{folder}")
 
@@ -51,7 +52,7 @@ def jobs(size: Size, stage: Stage) -> list[dict]:
 
 
 def one_of(job: Mapping, size: Size, number: int) -> dict:
-    """The script seeds nothing: the seed of its job is all that tells the models of the two apart. Pure."""
+    """Job `number`. The script seeds nothing, so the two models differ only by the seeds of their jobs. Pure."""
     job = copy.deepcopy(dict(job))
     job["metadata"]["name"] = f"tutorial-{number}"
     job["spec"]["training"]["seed"] = number

@@ -1,6 +1,6 @@
-"""The operator is upgraded while jobs train, from the last commit before coordinators proved which job they are of and
-learners had a key of their own (docs/decisions/coordinators-prove-their-job.md). The coordinators of these jobs are replaced;
-no learner is restarted and no step is lost."""
+"""The operator is upgraded while jobs train, from the last commit before coordinators proved their job and learners had
+their own keys (docs/decisions/coordinators-prove-their-job.md). The coordinators of these jobs are replaced; no learner
+is restarted and no step is lost."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from .stage import Stage, with_epochs, with_image
 from .waiting import wait
 
 FROM = "d4d2a6cd1fab"
-_FORMER_LEARNER = f"localhost/pliant-at/learner:{FROM}"  # as ./dev up --commit names it
+_FORMER_LEARNER = f"localhost/pliant-at/learner:{FROM}"  # the name that ./dev up --commit gives it
 
 _TRAINING = ("alpha", "beta")
 _SUSPENDED = "idle"
@@ -21,17 +21,17 @@ _NEW = "fresh"
 _ALL = (*_TRAINING, _SUSPENDED, _NEW)
 _TOLD = ("CoordinatorOutdated", "CoordinatorReplaced")  # reasons of events
 _EPOCHS = 60
-_MILLISECONDS = 200  # of a shard: the training outlasts the story
+_MILLISECONDS = 200  # per shard, so that the training outlasts the story
 _SECONDS = 240.0
 _END_SECONDS = 600.0
 
 
 @dataclass(frozen=True)
 class Seen:
-    """Of one job."""
+    """The state of one job."""
 
     learners: Mapping[str, str]  # uids, by name
-    term: int  # of its coordinator
+    term: int  # its coordinator's
     restarts: int
     step: int
     events: frozenset[str] = frozenset()  # reasons
@@ -100,7 +100,7 @@ def play(stage: Stage, screen: Screen) -> list[Check]:
     try:
         before = _train_under_the_former(stage, screen, jobs)
     except StoryError as error:
-        screen.say(str(error), "red")  # installing the present one may fail, too
+        screen.say(str(error), "red")  # shown here, because the installation below may fail, too
         raise
     finally:
         screen.say("./dev up: helm upgrade to the present operator")
@@ -139,7 +139,7 @@ def _train_under_the_former(stage: Stage, screen: Screen, jobs: _Jobs) -> Mappin
 
 
 def _change_their_sizes(jobs: _Jobs) -> None:
-    """What an owner may do to a job of the former operator, it may do still."""
+    """An owner can still change a job that the former operator started."""
     jobs.scale("alpha", 2)
     jobs.wait("alpha has 2 GPUs, beta 6", lambda: jobs.trains_on("alpha", 2) and jobs.trains_on("beta", 6))
     jobs.suspend(_SUSPENDED, False)

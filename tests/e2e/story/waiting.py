@@ -1,4 +1,4 @@
-"""Waiting for what the API server shows."""
+"""Waits for states that the API server shows."""
 
 import time
 from collections.abc import Callable
@@ -11,7 +11,7 @@ _LOOK_SECONDS = 1.0
 
 
 def wait(kubectl: Kubectl, screen: Screen, what: str, probe: Callable[[], bool], seconds: float) -> None:
-    """When it does not come, the error has what each job says of itself."""
+    """Waits until `probe` returns true. The error after a timeout has the status of each job."""
     deadline = time.monotonic() + seconds
     while not probe():
         if time.monotonic() > deadline:

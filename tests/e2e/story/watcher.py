@@ -1,4 +1,4 @@
-"""Looks at the cluster twice a second, keeps what it saw, and lets the story wait for states."""
+"""Samples the cluster twice a second, keeps the samples, and lets the story wait for states."""
 
 import threading
 import time
@@ -9,7 +9,7 @@ from .errors import StoryError
 from .world import COORDINATOR_PORT, Job, Pod, Progress, Resize, World, coordinator_of, make_world
 
 _INTERVAL_SECONDS = 0.5
-_MAX_BLIND_SECONDS = 60.0  # that the API server may be away, before waiting for a state is hopeless
+_MAX_BLIND_SECONDS = 60.0  # a wait fails when the API server has been unreachable for this time
 
 
 class Watcher:
@@ -25,7 +25,7 @@ class Watcher:
         self._resizes: dict[tuple[str, str], tuple[str, Resize]] = {}  # by (uid, membership): name, resize
         self._stopping = False
         self._crash: BaseException | None = None
-        # Of the thread alone.
+        # Used by the thread only.
         self._progress: dict[str, Progress] = {}
         self._thread = threading.Thread(target=self._run, name="watcher", daemon=True)
 
@@ -42,7 +42,7 @@ class Watcher:
     def wait(
         self, what: str, reached: Callable[[World], bool], seconds: float, hopeless: Callable[[World], str | None]
     ) -> World:
-        """The first sample from now on in which the state is reached. `hopeless` tells why it never will be."""
+        """The first new sample in which the state is reached. `hopeless` returns why it never will be; None: it may."""
         deadline = time.monotonic() + seconds
         with self._changed:
             seen = len(self._worlds)
@@ -68,7 +68,7 @@ class Watcher:
             return list(self._worlds)
 
     def resizes(self) -> list[tuple[str, Resize]]:
-        """All that were seen, with the job's name, by the time at which they ran."""
+        """All observed resizes with the job's name, in the order in which they took effect."""
         with self._changed:
             return sorted(self._resizes.values(), key=lambda each: each[1].running)
 
@@ -79,7 +79,7 @@ class Watcher:
                 try:
                     world = self._look()
                 except ApiUnavailable:
-                    world = None  # it may be busy; the next look tells
+                    world = None  # the server may be busy; the next sample may succeed
                 if world:
                     self._keep(world)
                     self._on_world(world)
@@ -103,7 +103,7 @@ class Watcher:
         return make_world(now, jobs, pods, self._progress)
 
     def _ask_coordinator(self, job: Job, coordinator: Pod | None) -> None:
-        """What is not answered leaves the last answer standing: the training goes on without a coordinator, too."""
+        """Without an answer the last one is kept: the training also continues without a coordinator."""
         if coordinator is None:
             return
         path = f"/api/v1/namespaces/{self._namespace}/pods/{coordinator.name}:{COORDINATOR_PORT}/proxy/progress"

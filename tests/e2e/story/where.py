@@ -1,4 +1,4 @@
-"""Which cluster the story plays on: the local one of ./dev, or that of the present kubeconfig."""
+"""Selects the story's cluster: the local one of ./dev, or the current one of the kubeconfig."""
 
 import argparse
 import os
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def stage_of(arguments: argparse.Namespace) -> Stage:
-    """StoryError says what the cluster, or the command line, lacks."""
+    """The stage. A StoryError names what the cluster or the command line lacks."""
     if arguments.cluster == LOCAL:
         for name in ("learner_image", "pytorch_image", "tensorflow_image", "checkpoint_claim"):
             if getattr(arguments, name):
@@ -64,7 +64,8 @@ def stage_of(arguments: argparse.Namespace) -> Stage:
 
 
 def free_gpus(nodes: Sequence[Mapping], pods: Sequence[Mapping]) -> int:
-    """GPUs of nodes that take pods, less those that pods of others hold. Pure. What earlier stories have left goes."""
+    """GPUs of schedulable nodes, minus those held by others' pods. Pods of earlier stories do not count: they are
+    deleted. Pure."""
     usable = {
         node["metadata"]["name"]: _gpus(node["status"].get("allocatable", {})) for node in nodes if _takes_pods(node)
     }

@@ -1,4 +1,4 @@
-"""What is seen of the cluster at one moment, as values. Pure: JSON of the API server in, values out."""
+"""The state of the cluster at one moment, as values. Pure: JSON of the API server in, values out."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ class Pod:
 
     @property
     def holds_gpu(self) -> bool:
-        """From the moment that it is bound to a node until all of its containers have ended."""
+        """True from the time when it is bound to a node until all of its containers have ended."""
         return self.role == "learner" and self.node != "" and self.phase not in ("Succeeded", "Failed")
 
 
@@ -61,7 +61,7 @@ class Job:
     parameters_sha256: str
     conditions: Mapping[str, Condition] = field(default_factory=dict)
     generation: int = 0
-    observed_generation: int = 0  # of the spec that the status is of
+    observed_generation: int = 0  # generation of the spec on which the status is based
 
     @staticmethod
     def parse(job: Mapping) -> "Job":
@@ -126,7 +126,7 @@ class Resize:
 
 @dataclass(frozen=True)
 class Progress:
-    """A coordinator's answer to GET /progress. What it does not know yet is None."""
+    """A coordinator's answer to GET /progress. A value that it does not have yet is None."""
 
     state: str
     membership: str
@@ -156,14 +156,14 @@ class Progress:
             samples_per_second=progress.get("samplesPerSecond"),
             checkpoint_step=(progress.get("lastCheckpoint") or {}).get("step"),
             parameters_sha256=progress.get("parametersSha256", ""),
-            # One that has been proposed, but does not run yet, has no time of running.
+            # A resize that was proposed but does not run yet has no runningUnixSeconds.
             resizes=tuple(Resize.parse(each) for each in progress.get("resizes", ()) if each.get("runningUnixSeconds")),
         )
 
 
 @dataclass(frozen=True)
 class Training:
-    """A job with its pods and the last that was heard of its coordinator."""
+    """A job with its pods and its coordinator's last answer."""
 
     job: Job
     pods: tuple[Pod, ...]
@@ -174,7 +174,7 @@ class Training:
         return sum(pod.holds_gpu for pod in self.pods)
 
     def trains_on(self, learners: int) -> bool:
-        """Exactly so many learners are members, train, and hold the job's GPUs."""
+        """Whether exactly this number of learners are members, train, and hold the job's GPUs."""
         progress = self.progress
         if progress is None or self.job.finished:
             return False
@@ -187,7 +187,7 @@ class Training:
 
 @dataclass(frozen=True)
 class World:
-    """Everything at one moment."""
+    """The state of all trainings at one moment."""
 
     time: float  # Unix seconds
     trainings: Mapping[str, Training]
@@ -207,7 +207,7 @@ def coordinator_of(job: Job, pods: Sequence[Pod]) -> Pod | None:
 
 
 def node_without_coordinator(training: Training) -> str:
-    """One that has learners of the training."""
+    """A node that has learners of the training but not its coordinator."""
     coordinator = coordinator_of(training.job, training.pods)
     learners = [pod for pod in training.learner_pods() if pod.holds_gpu]
     return next(pod.node for pod in learners if coordinator is None or pod.node != coordinator.node)
@@ -216,7 +216,7 @@ def node_without_coordinator(training: Training) -> str:
 def make_world(
     time: float, jobs: Sequence[Mapping], pods: Sequence[Mapping], progress: Mapping[str, Progress]
 ) -> World:
-    """`progress` is by uid of the job."""
+    """`progress`: the coordinators' answers, by uid of the job."""
     all_pods = [Pod.parse(pod) for pod in pods]
     trainings = {}
     for job in map(Job.parse, jobs):
