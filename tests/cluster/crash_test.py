@@ -1,8 +1,8 @@
-"""Kills ./dev up again and again at random moments: the next one must work, and ./dev down must
-leave nothing behind.
+"""Kills ./dev up repeatedly at random moments: the next one must work, and ./dev down must leave
+nothing behind.
 
-Long, and it ends a cluster that runs: part of ./dev test all only. Prints the seed; --seed plays
-the same moments again.
+It takes long and ends a running cluster, so only ./dev test all runs it. It prints the seed; --seed
+repeats the same moments.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from pliantdev import cluster
 from pliantdev.settings import REPO
 
 _DEV = REPO / "dev"
-_LONGEST_SECONDS = 15.0  # of starting a cluster on an idle machine
+_LONGEST_SECONDS = 15.0  # time to start a cluster on an idle machine
 
 
 def _start_and_kill(seconds: float) -> None:
@@ -25,8 +25,8 @@ def _start_and_kill(seconds: float) -> None:
         [_DEV, "up", "--cluster-only"], start_new_session=True, stderr=subprocess.DEVNULL
     )
     time.sleep(seconds)
-    # Its children go with it, as when a terminal is closed; daemons are in sessions of their own
-    # and stay.
+    # Kills its children, too, as when a terminal is closed. Daemons have their own sessions and
+    # stay.
     os.killpg(up.pid, signal.SIGKILL)
     up.wait()
 
@@ -42,7 +42,7 @@ def main() -> int:
     for number in range(arguments.rounds):
         seconds = random_moment.uniform(0.1, _LONGEST_SECONDS)
         _start_and_kill(seconds)
-        # Every other time the next command is `up`, else `down`: both have to cope.
+        # The next command is alternately `up` and `down`: both must work after the kill.
         again = (
             number % 2 == 0
             and subprocess.run([_DEV, "up", "--cluster-only"], check=False).returncode

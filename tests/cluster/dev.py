@@ -1,4 +1,4 @@
-"""The program behind ./dev: here, so that Python finds pliantdev beside it."""
+"""The program behind ./dev. It is in this folder so that Python finds the package pliantdev."""
 
 import sys
 

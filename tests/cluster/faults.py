@@ -1,7 +1,7 @@
-"""Faults to seed, one line each: a test must find every one of them. seeded_faults.py tries that.
+"""Faults to seed, one line each. Some test must find each of them: seeded_faults.py checks that.
 
-Each replaces a text that its file has exactly once; tests/unit/cluster/test_faults.py holds the
-table against the files. If such a line changes, change its row too, or take another line.
+Each replaces a text that its file contains exactly once; tests/unit/cluster/test_faults.py compares
+the table with the files. If such a line changes, update its row or choose another line.
 """
 
 from dataclasses import dataclass
@@ -70,7 +70,7 @@ FAULTS = tuple(Fault(*row) for row in (
     ("trainer/python/compatibility/emetrics.py", 'TEST_GROUP = "test"', 'TEST_GROUP = "tests"'),
     ("examples/char_transformer/train.py", "return piece[:-1], piece[1:]",
      "return piece[:-1], piece[2:]"),
-    # What Kubernetes and Prometheus read
+    # Files that Kubernetes and Prometheus read
     ("crds/pliant.dev_elastictrainingjobs.yaml", "maximum: 10000\n", "maximum: 1000\n"),
     ("helm/pliant/templates/rbac.yaml", "resources: [nodes]", "resources: [pods]"),
     ("helm/pliant/files/alerts.yaml", "reconcile_total[10m])) > 0.2",

@@ -1,4 +1,4 @@
-"""Tests of ./dev's own parts that decide something without building or starting anything big."""
+"""Tests of those parts of ./dev that can be tested without building or starting anything large."""
 
 import json
 import signal
@@ -249,7 +249,7 @@ class OpenApiTest(TemporaryFolderTest):
             "type": "object",
             "properties": {
                 "metadata": {"type": "object"},
-                # A field of this name is not the list of fields.
+                # A field named "properties" is not the list of fields.
                 "spec": {"type": "object", "properties": {"properties": texts, "free": free}},
             },
         }

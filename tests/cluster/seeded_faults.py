@@ -1,7 +1,8 @@
-"""Seeds faults one at a time in a copy of the source, and has ./dev test changed find them there.
+"""Seeds faults one at a time in a copy of the source, and checks that ./dev test changed finds
+them.
 
-It takes hours, in which it needs nobody, and starts no cluster. Interrupted, it goes on with
---resume. It is no part of ./dev test all: it tests which tests are selected, not Pliant.
+It takes hours, needs no attention, and starts no cluster. --resume continues an interrupted run. It
+is not part of ./dev test all: it tests the selection of tests, not Pliant.
 
 The last line is `N passed, N failed`: a fault passes if the tests that its change selects fail.
 """
@@ -27,13 +28,13 @@ from pliantdev.settings import CACHE, REPO
 
 _FOLDER = CACHE / "seeded-faults"
 _SOURCE = _FOLDER / "source"
-_STATE = _FOLDER / "state"  # the runs in the copy leave the logs of others alone
+_STATE = _FOLDER / "state"  # separate, so that runs in the copy do not overwrite other logs
 _LOG = _FOLDER / "log"
 _RESULTS = _FOLDER / "results.json"
 _RUN = _STATE / "log" / "test-changed.json"
-# It looks for the lines that are changed here, and would find each of them.
+# Left out: it looks for the lines that are changed here, and would find every fault.
 _TEST_OF_FAULTS = "tests/unit/cluster/test_faults.py"
-_MOST_SECONDS = 3600  # for one fault: some make a test wait until its time is over
+_MOST_SECONDS = 3600  # max time for one fault: some make a test wait until its timeout
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Outcome:
 
 
 def outcome(run: Record | None, status: int) -> Outcome:
-    """`run` is what the copy's ./dev wrote; None if it failed before it ran anything."""
+    """`run`: the record written by the copy's ./dev; None if it failed before it ran anything."""
     if not run:
         return Outcome(f"./dev itself (exit status {status})" if status else "", "?")
     failed = [f"{row.name} ({row.problem})" for row in run.rows if not row.passed]
@@ -55,7 +56,8 @@ def outcome(run: Record | None, status: int) -> Outcome:
 
 
 def table(found: Record) -> list[str]:
-    """A line for each fault, and one for what was selected and what of it failed."""
+    """For each fault a line with the verdict, and one with what was selected and what of it
+    failed."""
     lines = ["seconds  verdict"]
     for row in found.rows:
         detail = found.head["details"][row.name]
@@ -108,7 +110,7 @@ def _logged(command: Sequence[str | Path]) -> int:
             return 1
         finally:
             if program.poll() is None:
-                program.terminate()  # it clears up what it started
+                program.terminate()  # it ends the processes that it started
                 program.wait()
 
 

@@ -17,15 +17,15 @@ import (
 	deviceplugin "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 )
 
-// How often the plugin looks at the file of unhealthy devices and whether the kubelet's socket is a new one.
+// Interval at which the plugin reads the file of unhealthy devices and checks whether the kubelet's socket is a new one.
 const pollInterval = 250 * time.Millisecond
 
-// gpuPlugin tells the kubelet of GPUs that do not exist: pods get a number of them to themselves, as they would get real
-// ones, and an environment variable with their names, and nothing more. Real clusters run the GPU vendor's plugin.
+// gpuPlugin registers GPUs with the kubelet that do not exist. Pods get exclusive ones, as they would get real ones, and an
+// environment variable with their names, but no device. Real clusters run the GPU vendor's plugin.
 type gpuPlugin struct {
 	deviceplugin.UnimplementedDevicePluginServer
 	ids           []string
-	unhealthyFile string // device names separated by white space; absent: all are well
+	unhealthyFile string // device names separated by white space; absent: all are healthy
 }
 
 func (p *gpuPlugin) devices() []*deviceplugin.Device {
@@ -46,7 +46,7 @@ func (p *gpuPlugin) GetDevicePluginOptions(context.Context, *deviceplugin.Empty)
 	return &deviceplugin.DevicePluginOptions{}, nil
 }
 
-// ListAndWatch sends the devices now and again whenever the health of one changes.
+// ListAndWatch sends the devices once, and again whenever the health of one changes.
 func (p *gpuPlugin) ListAndWatch(_ *deviceplugin.Empty, stream grpc.ServerStreamingServer[deviceplugin.ListAndWatchResponse]) error {
 	sent := ""
 	for {
@@ -95,8 +95,8 @@ func register(kubeletSocket, endpoint, resource string) error {
 	return err
 }
 
-// serve runs one server and registers it; it returns when the kubelet is not there, or was started anew and so has removed
-// the server's socket.
+// serve runs one server and registers it. It returns when the kubelet does not run, or has restarted and so removed the
+// server's socket.
 func serve(plugin *gpuPlugin, resource string) error {
 	kubeletSocket := deviceplugin.KubeletSocket
 	before, err := os.Stat(kubeletSocket)

@@ -1,1 +1,1 @@
-"""What ./dev is made of. Standard library only: it must run on a fresh Debian machine."""
+"""The parts of ./dev. Standard library only: it must run on a fresh Debian machine."""

@@ -1,5 +1,5 @@
-"""What the cluster is started from, made once and kept in the cache: programs, the nodes' file
-system, the pause image."""
+"""The files from which the cluster starts, built once and kept in the cache: programs, the nodes'
+file system, the pause image."""
 
 import shutil
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Figures, measured in the build image on a release build, beside those of rivals."""
+"""Benchmarks of Pliant and of comparable software, in the build image on a release build."""
 
 import contextlib
 import shutil
@@ -16,10 +16,10 @@ from .progress import log_file, phase
 BENCHES = ("operator", "planner", "trainer", "python")
 
 _BINARIES = "/src/build/release/bin"
-# The build directory, which the host sees too.
+# In the build directory, which the host shares.
 _RESULT = "release/bench.json"
 _CPU_SECONDS = "release/cpu-seconds"
-# In the image.
+# Path in the image.
 _CIFAR10 = "/cifar10"
 
 
@@ -30,7 +30,7 @@ def planner() -> int:
 
 @dataclass(frozen=True)
 class Choices:
-    """Of what a bench measures."""
+    """Options of the benches."""
 
     json: Path | None = None
     quick: bool = False
@@ -39,7 +39,7 @@ class Choices:
     churn_seconds: int | None = None
 
 
-# Those of the trainer's that are about the Python package.
+# The trainer's benches of the Python package.
 _OF_PYTHON = ("step", "package", "registered")
 
 
@@ -60,14 +60,14 @@ def trainer(choices: Choices) -> int:
     result = build_image.build_directory() / _RESULT
     result.unlink(missing_ok=True)
     status = _run("trainer", command, mounts)
-    # Rows are written as they are found: those of a run that failed are good, too.
+    # Rows are written as they are measured: those of a failed run are valid, too.
     if choices.json and result.exists():
         shutil.copyfile(result, choices.json)
     return status
 
 
 def operator(choices: Choices) -> int:
-    """Against etcd and an API server of its own, on loopback."""
+    """Runs the operator bench against its own etcd and API server, on loopback."""
     compile_preset("release", "operator_bench")
     command = [f"{_BINARIES}/operator_bench", "--json", f"/src/build/{_RESULT}"]
     command += ["--quick"] if choices.quick else []
@@ -87,8 +87,8 @@ def operator(choices: Choices) -> int:
 
 @contextlib.contextmanager
 def _cpu_seconds(daemons: Sequence[Daemon]) -> Iterator[None]:
-    """Meanwhile a file has how much processor time each of them has used: what runs in the build
-    image cannot see them."""
+    """Meanwhile writes the processor time of each daemon to a file: programs in the build image
+    cannot see these processes."""
     file = build_image.build_directory() / _CPU_SECONDS
     over = threading.Event()
 
@@ -115,7 +115,7 @@ def _run(
     mounts: Mapping[Path, str] | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> int:
-    """Its lines go to the terminal; what goes wrong, to a log."""
+    """Runs a bench. Its output goes to the terminal, its errors to a log."""
     log = log_file(f"bench-{name}")
     with phase(f"Running the {name} bench (log: {log})"), log.open("w") as errors:
         command = build_image.command(inside, environment=environment, mounts=mounts)

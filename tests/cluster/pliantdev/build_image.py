@@ -1,9 +1,7 @@
-"""The image that everything is compiled and tested in, and commands inside it with the source
-mounted.
+"""The image in which everything is compiled and tested, and commands in it with the source mounted.
 
-Inside, the source is always /src and the build directory /src/build, whatever the checkout is
-called: objects in ccache serve every checkout on the machine.
-"""
+Inside, the source is always /src and the build directory /src/build, for every checkout, so that
+all checkouts on the machine share the objects in ccache. """
 
 import hashlib
 import os
@@ -20,15 +18,15 @@ _DOCKERFILE = REPO / "Dockerfile"
 
 
 def stage(target: str, expect: str) -> str:
-    """The image of a stage of the product's Dockerfile that does not depend on the source; builds
-    it if need be."""
+    """The image of a stage of the product's Dockerfile that does not depend on the source. Builds
+    it if needed."""
     image = f"localhost/pliant/{target}:{content_hash(_DOCKERFILE, DEBIAN_RELEASE)}"
     engine().ensure(_DOCKERFILE, REPO, image, target, expect)
     return image
 
 
 def build_directory(source: Path = REPO) -> Path:
-    """On the host; inside the image it is /src/build. One for each checkout."""
+    """The checkout's build directory on the host; inside the image it is /src/build."""
     key = hashlib.sha256(str(source).encode()).hexdigest()[:8]
     return CACHE / "build" / f"{source.name}-{key}"
 

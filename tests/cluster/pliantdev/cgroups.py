@@ -1,8 +1,7 @@
-"""Control groups of the nodes: everything that a node's pods run in hangs below /pliant/NODE.
+"""Control groups of the nodes: the groups of a node's pods are below /pliant/NODE.
 
-Tried with version 1 beside an unused version 2 ("hybrid"). Version 2 alone is written from the
-kernel's manual and has not been tried yet.
-"""
+Tested with version 1 and an unused version 2 ("hybrid"). Version 2 alone follows the kernel's
+manual and has not been tested yet. """
 
 import contextlib
 import os
@@ -30,7 +29,7 @@ def missing_controllers() -> list[str]:
 def _hierarchies() -> list[Path]:
     if is_version_2():
         return [_ROOT]
-    # Controllers that are mounted together appear under several names.
+    # Controllers that are mounted together have several names for one folder.
     found = {path.resolve() for path in _ROOT.iterdir() if (path / "cgroup.procs").exists()}
     return sorted(found)
 
@@ -44,7 +43,7 @@ def create(node: str) -> None:
         group = hierarchy
         for part in (_PARENT, node):
             if is_version_2():
-                # A group hands controllers down only when told to.
+                # A group passes controllers to its children only if they are enabled here.
                 (group / "cgroup.subtree_control").write_text(
                     " ".join(f"+{name}" for name in _CONTROLLERS)
                 )
@@ -65,8 +64,8 @@ def remaining() -> list[Path]:
 
 
 def remove_all(timeout_seconds: float = 10.0) -> None:
-    """Removes every group of ours. Their processes have been ended, but the kernel may take a
-    moment to let go."""
+    """Removes all of Pliant's groups. Their processes have ended, but the kernel may take a moment
+    to release the groups."""
     deadline = time.monotonic() + timeout_seconds
     for top in remaining():
         while top.exists():

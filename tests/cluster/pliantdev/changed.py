@@ -1,4 +1,4 @@
-"""./dev test changed: runs what the difference to a commit can have broken."""
+"""./dev test changed: runs the tests that the changes since a commit may have broken."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -60,7 +60,7 @@ def run(choices: Choices) -> int:
 
 
 def of_reach(reach: Reach, graph: Graph, choices: Choices) -> list[Moment]:
-    """The quick ones first."""
+    """The moments to run, quick ones first."""
     by_name = {
         each.name: each
         for each in (
@@ -79,7 +79,7 @@ _OF_CTEST = (_COMPILE, _TESTS, _SERVED)
 
 
 def _ctest_moments(reach: Reach, graph: Graph, choices: Choices) -> list[Moment]:
-    """Tests that are not in this preset are left out."""
+    """The moments of ctest, without tests that this preset does not have."""
     names = sorted(reach.tests & graph.tests.keys())
     targets = to_compile(reach, graph)
     moments = []
@@ -101,7 +101,7 @@ def _ctest_moments(reach: Reach, graph: Graph, choices: Choices) -> list[Moment]
 
 
 def to_compile(reach: Reach, graph: Graph) -> list[str]:
-    """What was changed, and what the tests run."""
+    """The changed targets, and the programs that the tests run."""
     targets = set(reach.targets)
     for name in reach.tests & graph.tests.keys():
         test = graph.tests[name]

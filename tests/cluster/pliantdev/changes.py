@@ -1,4 +1,4 @@
-"""The files that differ from a commit, by git."""
+"""The files that differ from a commit, according to git."""
 
 from pathlib import Path
 
@@ -6,12 +6,12 @@ from .errors import DevError
 from .settings import REPO
 from .source_tree import git
 
-# In this order, if no commit is named.
+# Tried in this order if no commit is given.
 _BRANCHES = ("origin/main", "main")
 
 
 def base(since: str | None, root: Path = REPO) -> tuple[str, str]:
-    """The commit to compare with, and in words what it is."""
+    """The commit to compare with, and its description."""
     if since:
         commit = git("rev-parse", "--verify", "--quiet", f"{since}^{{commit}}", root=root)
         if not commit:
@@ -28,7 +28,8 @@ def base(since: str | None, root: Path = REPO) -> tuple[str, str]:
 
 
 def files(commit: str, root: Path = REPO) -> list[str]:
-    """Changed, added or removed since then, committed or not. A renamed file counts twice."""
+    """Files changed, added or removed since the commit, committed or not. A renamed file appears
+    under both names."""
     changed = git("diff", "--name-only", "--no-renames", "-z", commit, "--", root=root)
     added = git("ls-files", "--others", "--exclude-standard", "-z", root=root)
     if changed is None or added is None:

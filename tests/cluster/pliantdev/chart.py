@@ -1,4 +1,5 @@
-"""Checks of the chart: its own tests, what it renders, and a life on a real API server."""
+"""Checks of the chart: its own tests, the rendered objects, and an installation on a real API
+server. """
 
 import contextlib
 import json
@@ -26,12 +27,12 @@ _INSTALL = REPO / "manifests" / "install.yaml"
 _EXAMPLES = sorted((REPO / "manifests" / "examples").glob("*.yaml"))
 _PROGRAMS = sorted((REPO / "examples").glob("*/job.yaml"))
 _DEMO = REPO / "manifests" / "demo"
-# The one that is written for namespaces in which pods must meet the restricted standard.
+# The example for namespaces in which pods must meet the restricted Pod Security Standard.
 _RESTRICTED_EXAMPLE = REPO / "manifests" / "examples" / "digits.yaml"
 _NAMESPACE = "pliant-system"
 _OPERATOR = f"system:serviceaccount:{_NAMESPACE}:pliant"
 
-# The defaults, and the sets of values in ci/, which together reach all branches of the templates.
+# The defaults, and the value files in ci/. Together they cover all branches of the templates.
 _VALUES: dict[str, list[str | Path]] = {
     "default": [],
     **{file.stem: ["--values", file] for file in sorted((CHART / "ci").glob("*.yaml"))},
@@ -39,7 +40,7 @@ _VALUES: dict[str, list[str | Path]] = {
 
 _LEASE = "leases.coordination.k8s.io"
 
-# Allowed to the operator, or not: verb, kind ("KIND:NAME": of that name), namespace ("": all).
+# Rights of the operator: verb, kind ("KIND:NAME": only this object), namespace ("": all), allowed.
 _RIGHTS = (
     ("list", "elastictrainingjobs.pliant.dev", "", True),
     ("get", "elastictrainingjobs.pliant.dev", "", False),
@@ -73,8 +74,8 @@ _RIGHTS = (
     ("create", "tokenreviews.authentication.k8s.io", "", False),
 )
 
-# Where it looks after the namespaces default and kube-public only, as ci/everything-values.yaml has
-# it, under an account of another name.
+# For an operator that watches only the namespaces default and kube-public, with another account
+# name, as in ci/everything-values.yaml.
 _WATCHING_OPERATOR = f"system:serviceaccount:{_NAMESPACE}:operator"
 _RIGHTS_WATCHING = (
     ("list", "nodes", "", True),
@@ -86,12 +87,12 @@ _RIGHTS_WATCHING = (
     ("create", "pods", "team", False),
     ("create", "pods", _NAMESPACE, False),
     ("update", f"{_LEASE}:pliant-operator", _NAMESPACE, True),
-    # And where it asks who reads its metrics.
+    # Needed to authenticate and authorize readers of its metrics.
     ("create", "tokenreviews.authentication.k8s.io", "", True),
     ("create", "subjectaccessreviews.authorization.k8s.io", "", True),
 )
 
-# The same of somebody with one of Kubernetes' own roles in a namespace.
+# The same for a user with one of Kubernetes' own roles in a namespace.
 _ROLES = (
     ("view", "list", "elastictrainingjobs.pliant.dev", True),
     ("view", "create", "elastictrainingjobs.pliant.dev", False),
@@ -109,7 +110,7 @@ class _Tools:
     kubeconfig: Path | None = None
 
     def call(self, program: str | Path, *arguments: str | Path, given: str | None = None) -> str:
-        """What a program prints; an error with what it complains of, if it fails."""
+        """The program's output. If it fails, the error has its error output."""
         environment = {**os.environ, "PLIANT_HELM": str(self.programs / "helm")}
         if self.kubeconfig:
             environment["KUBECONFIG"] = str(self.kubeconfig)
@@ -135,7 +136,7 @@ class _Tools:
 
 
 class _Report:
-    """Counts checks and says which failed and why."""
+    """Counts checks, and prints which failed and why."""
 
     def __init__(self) -> None:
         self.counts = Counts()
@@ -188,7 +189,7 @@ def _unit_tests(tools: _Tools, report: _Report) -> None:
         tools.call("helm-unittest", "--strict", *output, CHART)
     if junit.exists():
         suites = ElementTree.parse(junit).getroot().iter("testsuite")
-        # They are counted beside the case of their run, which fails with them.
+        # Counted in addition to the case of the whole run, which fails if one of them fails.
         report.counts += Counts(passed=sum(_passed(suite) for suite in suites))
 
 
@@ -198,11 +199,11 @@ def _passed(suite: ElementTree.Element) -> int:
 
 
 def _conformity(tools: _Tools, report: _Report) -> None:
-    """Everything that is rendered or handed out has the fields that the API server knows, and no
-    others."""
+    """Checks that all rendered and published manifests have only fields that the API server
+    knows."""
     schemas = tools.scratch / "schemas"
     schemas.mkdir()
-    # Nothing of the standard library reads YAML: kubectl, which changes nothing here, writes JSON.
+    # Python's standard library cannot read YAML: kubectl, which changes nothing here, prints JSON.
     crd = tools.kubectl("annotate", "--local", "--output=json", f"--filename={_CRD}", "read=yes")
     openapi.write_schemas(tools.programs / go_programs.OPENAPI, json.loads(crd), schemas)
 
@@ -225,7 +226,7 @@ def _conformity(tools: _Tools, report: _Report) -> None:
             conform(file.read_text())
     with report.case("conformity of manifests/demo"):
         conform(tools.kubectl("kustomize", _DEMO))
-    # And it can tell: each of these is wrong in one thing.
+    # The check itself works: each of these manifests has one error.
     budget = "{apiVersion: policy/v1, kind: PodDisruptionBudget, spec: {maxUnavailable: 1}}"
     job = _EXAMPLES[0].read_text()
     with report.case("conformity of a budget"):
@@ -249,8 +250,8 @@ def _must_fail(action: Callable[[], object]) -> None:
 
 
 def _life(tools: _Tools, report: _Report) -> None:
-    """Installed, changed, removed and installed by plain kubectl, on a real API server in whose
-    namespaces only pods run that meet the restricted Pod Security Standard."""
+    """Installs, changes and removes the chart, and installs it by plain kubectl, on a real API
+    server whose namespaces enforce the restricted Pod Security Standard."""
     directory = tools.scratch / "life"
     try:
         kubeconfig = control_plane.loopback_up(directory, tools.programs)
@@ -308,8 +309,8 @@ def _helm(tools: _Tools, word: str, values: str) -> None:
 
 
 def _wait_for_pods(tools: _Tools) -> None:
-    """Until there are pods of the Deployment as it is now: nothing schedules them, but the API
-    server has let them in."""
+    """Waits for pods of the Deployment's present revision. Nothing schedules them, but the API
+    server has admitted them."""
     deadline = time.monotonic() + 60
     while True:
         (deployment,) = tools.objects("deployments", f"--namespace={_NAMESPACE}")
@@ -336,7 +337,7 @@ def _check_right(tools: _Tools, question: Sequence[str], allowed: bool) -> None:
 
 
 def _check_pod_creators(tools: _Tools) -> None:
-    """A right to jobs alone does not lead to pods, neither by new jobs nor by changes."""
+    """A user with rights to jobs but not to pods cannot get pods by creating or changing jobs."""
     # fmt: off
     tools.kubectl("create", "role", "modeller", "--namespace=team", "--verb=create,get,patch",
                   "--resource=elastictrainingjobs.pliant.dev,persistentvolumeclaims")
@@ -352,7 +353,7 @@ def _check_pod_creators(tools: _Tools) -> None:
         except DevError as error:
             return str(error)
 
-    # The API server takes a moment to heed a new policy.
+    # The API server takes a moment to apply a new policy.
     deadline = time.monotonic() + 30
     while "modeller may not create pods in namespace team" not in (answer := create("modeller")):
         if time.monotonic() > deadline:
@@ -393,14 +394,14 @@ def _check_pod_creators(tools: _Tools) -> None:
 
 
 def _read_job(tools: _Tools, example: Path) -> dict[str, Any]:
-    """The first object of the file, by way of kubectl, as above."""
+    """The first object in the file, read by kubectl, as above."""
     file = f"--filename={example}"
     objects = tools.kubectl("annotate", "--local", "--output=json", file, "read=yes")
     return json.JSONDecoder().raw_decode(objects)[0]
 
 
 def _pod_of(tools: _Tools, example: Path) -> dict[str, Any]:
-    """Of its template, with its volume of checkpoints."""
+    """The pod of the example's template, with its checkpoint volume."""
     spec = _read_job(tools, example)["spec"]
     checkpoints = {"name": "pliant-checkpoints", **spec["checkpoint"]["volume"]}
     pod = spec["template"]["spec"]
@@ -414,8 +415,9 @@ def _check_admitted(tools: _Tools, example: Path) -> None:
 
 
 def _check_job_pods(tools: _Tools) -> None:
-    """Whoever may make pods makes none that says it is a job's, and makes none of his into one."""
-    # The garbage collector removes what belongs to nobody: this job is there.
+    """A user who may create pods can neither create a pod that claims to belong to a job nor turn a
+    pod into one."""
+    # The owner is a job that exists: the garbage collector removes pods whose owner does not.
     where = ("elastictrainingjob", "digits", "--namespace=team")
     uid = tools.kubectl("get", *where, "--output=jsonpath={.metadata.uid}")
     owner = {"apiVersion": "pliant.dev/v1alpha1", "kind": "ElasticTrainingJob", "name": "digits"}
@@ -470,7 +472,7 @@ def _check_job_pods(tools: _Tools) -> None:
         ("theirs", {"labels": {"app": "y"}}, "pod/theirs patched"),
         ("theirs", {"labels": {"pliant.dev/role": "coordinator"}}, labels),
         ("theirs", {"labels": {"pliant.dev/role": None}}, labels),
-        # As the garbage collector does, when its owner goes without it.
+        # As the garbage collector does when the owner is deleted with orphaning.
         ("theirs", {"ownerReferences": None}, "pod/theirs patched"),
         ("theirs", {"ownerReferences": [ours | {"uid": "other"}]}, owners),
     ):

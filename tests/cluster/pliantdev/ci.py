@@ -1,4 +1,5 @@
-"""The whole check of a change: format, types, tests, the story, sanitizers and the CUDA build."""
+"""The complete check of a change: format, types, tests, the story, sanitizers and the CUDA
+build."""
 
 from . import commands, history, parts, preflight, source_tree, testing
 from .moments import Moment, play
@@ -16,7 +17,7 @@ def moments() -> list[Moment]:
 
 
 def run() -> int:
-    """Runs all parts, also after one has failed, and names those that did at the end."""
+    """Runs all parts, even after one has failed, and names the failed ones at the end."""
     preflight.check(cluster=True)
     before = history.seconds_when_passed(history.load(history.FOLDER))
     record = Record(history.new_file(), {"commit": source_tree.commit()})

@@ -148,7 +148,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _run(arguments: argparse.Namespace, rest: list[str]) -> int:
     match arguments.word:
-        # These only look, or work beside a command that changes things.
+        # These only read, or may run while another command holds the lock.
         case "kubectl":
             return commands.kubectl(rest)
         case "helm":
@@ -235,12 +235,12 @@ def _test(arguments: argparse.Namespace) -> int:
     return testing.test(arguments.sets, arguments.preset, arguments.cifar10, arguments.resume)
 
 
-# These pass on what follows them, --help included.
+# These pass their arguments on, including --help.
 _PASS_ON = ("kubectl", "helm", "demo")
 
 
 def clear_up_at_signals() -> None:
-    """As at Ctrl-C: what was started for a while is ended, whoever ends this process."""
+    """Makes SIGTERM and SIGHUP act like Ctrl-C, so that temporary processes are ended."""
 
     def interrupt(number: int, _: FrameType | None) -> None:
         raise KeyboardInterrupt(number)

@@ -20,13 +20,13 @@ NODE_COUNT = 2
 CHECKPOINTS = STATE / "checkpoints"
 
 _DIRECTORY = STATE / "cluster"
-# A file system of its own that nodes share like CHECKPOINTS, for what happens when it is full. It
-# holds some ten checkpoints of the demo.
+# A separate file system that nodes share like CHECKPOINTS, to test a full volume. It has room for
+# about ten checkpoints of the demo.
 SMALL_VOLUME = _DIRECTORY / "small-volume"
 _SMALL_VOLUME_SIZE = "16m"
 _CONTROL_PLANE = _DIRECTORY / "control-plane"
 _STARTED_FROM = _DIRECTORY / "started-from"
-# Holds the control plane's network namespace.
+# This process keeps the control plane's network namespace alive.
 _NETWORK = Daemon("network", _DIRECTORY / "run")
 
 KUBECONFIG = _CONTROL_PLANE / "admin.kubeconfig"
@@ -47,7 +47,7 @@ def node(name: str) -> Node:
 
 
 def daemons() -> dict[str, Daemon]:
-    """Every process that makes the cluster, by a name for people."""
+    """Every process of the cluster, by its name in ./dev status."""
     named = {daemon.name: daemon for daemon in (_NETWORK, *control_plane.daemons(_CONTROL_PLANE))}
     for each in nodes():
         named |= {f"{each.name}/{daemon.name}": daemon for daemon in each.daemons}
@@ -59,7 +59,7 @@ def is_up() -> bool:
 
 
 def _runs_from(files: NodeFiles) -> bool:
-    """Whether a cluster runs that was started from these files."""
+    """Whether the running cluster was started from these files."""
     return is_up() and _STARTED_FROM.exists() and _STARTED_FROM.read_text() == str(files)
 
 
@@ -69,8 +69,7 @@ def _for_each_node(action: Callable[[Node], None]) -> None:
 
 
 def up(files: NodeFiles, pause_archive: Path) -> None:
-    """Starts the cluster unless this one runs in full; what is left of another one is removed
-    first."""
+    """Starts the cluster unless it runs completely. Removes the remains of another one first."""
     if _runs_from(files):
         return
     down()
@@ -81,7 +80,7 @@ def up(files: NodeFiles, pause_archive: Path) -> None:
         )
     _DIRECTORY.mkdir(parents=True)
     _STARTED_FROM.write_text(str(files))
-    shutil.rmtree(CHECKPOINTS, ignore_errors=True)  # of jobs that went with the last cluster
+    shutil.rmtree(CHECKPOINTS, ignore_errors=True)  # of jobs of the previous cluster
     CHECKPOINTS.mkdir()
     CHECKPOINTS.chmod(0o1777)  # learners are not root
     _mount_small_volume()
@@ -109,12 +108,12 @@ def _start_node(each: Node, plane: ControlPlane, files: NodeFiles, pause_archive
 
 
 def take_away(name: str) -> None:
-    """Ends a node at once with all that runs in it, as a loss of power does. Its disk stays."""
+    """Ends a node and everything that runs in it at once, like a loss of power. Its disk stays."""
     node(name).stop()
 
 
 def bring_back(name: str, files: NodeFiles, pause_archive: Path) -> None:
-    """Starts a node again that was taken away; nothing if it runs."""
+    """Starts a node again that was taken away. Does nothing if it runs."""
     each = node(name)
     if all(daemon.pid() for daemon in each.daemons):
         return
@@ -124,7 +123,7 @@ def bring_back(name: str, files: NodeFiles, pause_archive: Path) -> None:
 
 
 def down() -> None:
-    """Ends every process of the cluster, complete or not, and removes what it wrote."""
+    """Ends every process of the cluster, complete or not, and removes its files."""
     for each in nodes():
         each.stop()
     control_plane.stop(_CONTROL_PLANE)
@@ -150,8 +149,8 @@ def _unmount_small_volume() -> None:
 
 
 def _another_runs() -> bool:
-    """Whether the machine has a cluster that is not ours. Ours has ended, but the kernel takes a
-    while to remove its interfaces, on a busy machine above all."""
+    """Whether the machine has another cluster. Ours has ended, but the kernel takes a while to
+    remove its interfaces, especially on a busy machine."""
     deadline = time.monotonic() + 30
     while Path("/sys/class/net", network.HOST_INTERFACE).exists():
         if time.monotonic() > deadline:
@@ -161,7 +160,7 @@ def _another_runs() -> bool:
 
 
 def leftovers() -> list[str]:
-    """What is still there of a cluster that was ended; nothing, if `down` does its work."""
+    """Remains of a cluster that was ended; empty if `down` works correctly."""
     processes = []
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # it has ended meanwhile
@@ -209,7 +208,8 @@ def _network_process() -> int:
 
 
 def _network_is_apart() -> bool:
-    """The process is recorded before it has left our namespace, which must not be touched."""
+    """Whether the process has left our namespace, which must not be changed. It is recorded before
+    it leaves."""
     return os.readlink(f"/proc/{_network_process()}/ns/net") != os.readlink("/proc/self/ns/net")
 
 

@@ -1,5 +1,5 @@
-"""Reads the graph of targets and tests from a build directory: CMake's File API, and the files that
-tell ctest what to run, which know programs that are not built yet."""
+"""Reads the graph of targets and tests from a build directory: from CMake's File API, and from
+ctest's own files, which also list programs that are not built yet."""
 
 import json
 import re
@@ -24,7 +24,7 @@ _SUBFOLDER = re.compile(r'^subdirs\("(.+?)"\)', re.MULTILINE)
 
 
 def load(preset: str) -> Graph:
-    """Configures the preset, and reads what CMake answers."""
+    """Configures the preset, and reads CMake's answer."""
     build = build_image.build_directory() / preset
     query = build / _API / "query"
     query.mkdir(parents=True, exist_ok=True)
@@ -72,7 +72,7 @@ def _target(detail: dict[str, Any], names: dict[str, str]) -> Target:
 
 
 def _tests(build: Path, root: Path, folder: str, programs: dict[str, str]) -> Iterator[Test]:
-    """`root` is what `build` is called inside the build image."""
+    """`root`: the path of `build` inside the build image."""
     text = (build / folder / "CTestTestfile.cmake").read_text()
     labels = {name: value.split(";") for name, value in _LABELS.findall(text)}
     for name, program in _ADDED.findall(text):

@@ -1,5 +1,5 @@
-"""What is compiled from what: targets and tests as CMake knows them, and the #include lines of the
-project's files. Pure: cmake_reply.py reads them."""
+"""Dependencies of compiled code: CMake's targets and tests, and the #include lines of the project's
+files. Pure: cmake_reply.py reads them."""
 
 import re
 from collections import defaultdict
@@ -15,10 +15,10 @@ _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)
 @dataclass(frozen=True)
 class Target:
     name: str
-    folder: str  # that of its CMakeLists.txt, relative to the source
+    folder: str  # folder of its CMakeLists.txt, relative to the source
     sources: frozenset[str] = frozenset()
-    needs: frozenset[str] = frozenset()  # what it links, and what is built before it
-    compiled: bool = True  # False: a name for others
+    needs: frozenset[str] = frozenset()  # targets that it links, or that are built before it
+    compiled: bool = True  # False: only a name for other targets
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Graph:
     includes: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def readers(self, file: str) -> frozenset[str]:
-        """The file, and all that include it, directly or not."""
+        """The file and all files that include it, directly or not."""
         return _reach([file], self._included_by)
 
     def compiled_from(self, file: str) -> frozenset[str]:
@@ -47,16 +47,16 @@ class Graph:
         return frozenset(each.name for each in self.targets.values() if each.sources & readers)
 
     def of_folder(self, folder: str) -> frozenset[str]:
-        """The targets that the CMakeLists.txt of a folder defines, with those of folders in it."""
+        """The targets defined by the CMakeLists.txt of a folder and of the folders in it."""
         return frozenset(each.name for each in self.targets.values() if _lies_in(each, folder))
 
     def affected(self, targets: Iterable[str]) -> frozenset[str]:
-        """The targets, and all that need them, directly or not."""
+        """The targets and all targets that need them, directly or not."""
         return _reach(targets, self._needed_by)
 
     def tests_of(self, affected: frozenset[str]) -> frozenset[str]:
-        """The tests that run something of it. Nothing says which programs a script starts: any of
-        those that are built for the scripts of its set."""
+        """The tests that run an affected program. The programs that a script starts are unknown:
+        possibly any of those built for the scripts of its set."""
         return frozenset(
             each.name
             for each in self.tests.values()

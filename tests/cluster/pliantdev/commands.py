@@ -1,4 +1,4 @@
-"""What each ./dev command does, put together from the parts."""
+"""The ./dev commands, composed of the parts."""
 
 import os
 import shutil
@@ -41,7 +41,7 @@ def clean() -> None:
 
 
 def build() -> None:
-    """Everything that ./dev up needs, without starting anything."""
+    """Builds everything that ./dev up needs, without starting anything."""
     preflight.check(cluster=False)
     assets.build()
     images = product.build_images()
@@ -79,7 +79,7 @@ def status() -> int:
 
 
 def logs(name: str | None) -> int:
-    """Of the operator, or of a process of the cluster by the name that `status` prints."""
+    """Prints the log of the operator, or of a process of the cluster by its name in `status`."""
     if name is None:
         of_operator = ["-n", product.NAMESPACE, "logs", "-l", "app.kubernetes.io/name=pliant"]
         return kubectl([*of_operator, "--prefix", "--tail=200", "--all-containers"])

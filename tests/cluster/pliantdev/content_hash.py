@@ -1,4 +1,4 @@
-"""Names for cached results: a hash of everything that a result is made from."""
+"""Names for cached results: a hash of all inputs of a result."""
 
 import hashlib
 from collections.abc import Iterable
@@ -6,8 +6,8 @@ from pathlib import Path
 
 
 def content_hash(*inputs: str | Path | Iterable[Path]) -> str:
-    """Hashes texts, files, and all files of folders by their relative names and contents. Twelve
-    digits are enough here."""
+    """Hashes texts, files, and all files in folders by their relative names and contents. 12 digits
+    are sufficient here."""
     digest = hashlib.sha256()
 
     def add(item: str | Path | Iterable[Path]) -> None:

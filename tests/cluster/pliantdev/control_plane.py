@@ -15,20 +15,20 @@ from .daemon import Daemon, wait_until
 from .kubeconfig import write_kubeconfig
 from .pki import Authority
 
-# A test's control plane keeps its files in a folder of this name inside the one it was given.
+# A test's control plane keeps its files in a subfolder of this name.
 _LOOPBACK_FOLDER = "control-plane"
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a control plane runs and what it serves."""
+    """Where a control plane runs, and its addresses."""
 
     directory: Path
     programs: Path  # the folder with etcd, kube-apiserver, ...
     address: str
     network_namespace: Path | None  # None: the host's
     service_range: str
-    service_address: str  # of the API server inside the cluster, first of the range
+    service_address: str  # of the API server inside the cluster, the first address in the range
     api_port: int
     etcd_port: int
     etcd_peer_port: int
@@ -37,8 +37,8 @@ class Place:
 
 
 def _free_ports(count: int) -> list[int]:
-    """Ports of the loopback interface that nobody listens on. They are all taken at once, so that
-    they differ."""
+    """Unused ports of the loopback interface. All are bound at the same time, so that they
+    differ."""
     with contextlib.ExitStack() as sockets:
         taken = [sockets.enter_context(socket.socket()) for _ in range(count)]
         for each in taken:
@@ -47,7 +47,7 @@ def _free_ports(count: int) -> list[int]:
 
 
 def _loopback_place(directory: Path, programs: Path) -> Place:
-    """For tests of clients: no nodes, no scheduler, on free ports."""
+    """A control plane for tests of clients: no nodes, no scheduler, on free ports."""
     api, etcd, peer, controllers = _free_ports(4)
     return Place(
         directory=directory,
@@ -65,21 +65,20 @@ def _loopback_place(directory: Path, programs: Path) -> Place:
 
 
 def daemons(directory: Path) -> list[Daemon]:
-    """The processes of the control plane that keeps its files there, in the order in which they
-    start."""
+    """The processes of the control plane with its files in this folder, in their starting order."""
     names = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
     return [Daemon(name, directory / "run") for name in names]
 
 
 def stop(directory: Path) -> None:
-    # The API server would wait for its watchers for a minute; nothing here outlives it, so nobody
-    # need be gentle.
+    # A short grace period: the API server would wait a minute for its watchers, none of which
+    # outlives it here.
     for daemon in reversed(daemons(directory)):
         daemon.stop(grace_seconds=1.0)
 
 
 class ControlPlane:
-    """Started and ended as a whole; everything it writes lies under its place's directory."""
+    """A control plane. All its files are below its place's directory."""
 
     def __init__(self, place: Place):
         self._place = place
@@ -97,10 +96,10 @@ class ControlPlane:
         return f"https://{self._place.address}:{self._place.api_port}"
 
     def start(self) -> None:
-        """Returns when the API server serves and pods can be created in the default namespace."""
+        """Starts it. Returns when pods can be created in the default namespace."""
         place = self._place
         self._start_etcd()
-        # The API server tries a second time only after 20 s.
+        # Waits, because the API server retries only after 20 s.
         etcd = f"https://{place.address}:{place.etcd_port}/health"
         wait_until("etcd answers", lambda: self._get(etcd) is not None, 60, [self.etcd])
         self._start_api_server()
@@ -170,7 +169,7 @@ class ControlPlane:
             f"--listen-peer-urls={peer}",
             f"--initial-advertise-peer-urls={peer}",
             f"--initial-cluster=default={peer}",
-            # The data is thrown away with the cluster: it need not survive a loss of power.
+            # The data are deleted with the cluster: they need not survive a loss of power.
             "--unsafe-no-fsync",
             "--log-level=warn",
         ]
@@ -230,12 +229,12 @@ class ControlPlane:
             f"--service-cluster-ip-range={self._place.service_range}",
             "--use-service-account-credentials",
             "--leader-elect=false",
-            # A node that is lost is noticed after this long.
+            # Time after which a lost node is noticed.
             "--node-monitor-grace-period=20s",
         ]
 
     def _get(self, url: str) -> str | None:
-        """What a server of the control plane answers; None while it does not."""
+        """The answer of a server of the control plane; None while it does not answer."""
         context = ssl.create_default_context(cafile=str(self.authority.certificate))
         context.load_cert_chain(
             *self.authority.issue("admin", "kubernetes-admin", "system:masters")
@@ -248,8 +247,8 @@ class ControlPlane:
 
 
 def loopback_up(directory: Path, programs: Path) -> Path:
-    """Starts a control plane for tests anew, in a folder of its own, and returns the
-    administrator's kubeconfig."""
+    """Starts a new control plane for tests, in its own folder, and returns the administrator's
+    kubeconfig."""
     loopback_down(directory)
     control_plane = ControlPlane(_loopback_place(directory / _LOOPBACK_FOLDER, programs))
     try:
@@ -261,6 +260,6 @@ def loopback_up(directory: Path, programs: Path) -> Path:
 
 
 def loopback_down(directory: Path) -> None:
-    """Ends the control plane of that folder, if there is one, and removes what it wrote."""
+    """Ends the control plane in this folder, if there is one, and removes its files."""
     stop(directory / _LOOPBACK_FOLDER)
     shutil.rmtree(directory / _LOOPBACK_FOLDER, ignore_errors=True)

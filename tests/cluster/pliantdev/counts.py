@@ -1,4 +1,4 @@
-"""How many cases of a test passed."""
+"""Numbers of passed and failed cases."""
 
 import re
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ class Counts:
     passed: int = 0
     failed: int = 0
     skipped: int = 0
-    # The names of what failed, as far as they are known.
+    # The names of failed cases, as far as they are known.
     failures: tuple[str, ...] = field(default=(), compare=False)
 
     def __add__(self, other: "Counts") -> "Counts":
@@ -26,8 +26,8 @@ class Counts:
 
     @staticmethod
     def from_last_line(line: str, exit_status: int) -> "Counts":
-        """Of a program whose last line is `N passed, N failed`. One that ends badly and admits no
-        failure counts as one."""
+        """The counts of a program whose last line is `N passed, N failed`. A program that ends with
+        an error but reports no failure counts as one failure."""
         match = re.fullmatch(r"(\d+) passed, (\d+) failed", line.strip())
         counts = Counts(int(match[1]), int(match[2])) if match else Counts()
         honest = match and (exit_status == 0 or counts.failed)

@@ -18,7 +18,7 @@ from .settings import STATE
 
 # Each set is a label of ctest, and a target that builds its programs.
 SETS = ("unit", "scenario", "property", "simulation", "fuzz", "integration", "python")
-SERVED = "integration"  # its tests want a real API server
+SERVED = "integration"  # its tests need a real API server
 
 
 def compile_sets(sets: Sequence[str], preset: str) -> None:
@@ -26,15 +26,16 @@ def compile_sets(sets: Sequence[str], preset: str) -> None:
 
 
 def together(sets: Sequence[str]) -> list[list[str]]:
-    """The sets that one run of ctest takes. Tests of a real API server share it, and the machine's
-    two cores with it: they run by themselves."""
+    """Groups of sets, one for each run of ctest. Tests with a real API server share it, and the
+    machine's two cores with it, so they have their own run."""
     groups = [name for name in sets if name != SERVED], [name for name in sets if name == SERVED]
     return [group for group in groups if group]
 
 
 def run_sets(sets: Sequence[str], *, preset: str = "release", long: bool = False) -> Counts:
-    """Runs the named sets of one preset, which are compiled: by default the one that the images are
-    made from, so that what is tested is what runs. `long` also runs the tests labelled so."""
+    """Runs the named sets of one preset, which must be compiled. The default preset is that of the
+    images, so that the tested programs are those that run. `long` also runs tests with this label.
+    """
     title = f"{', '.join(sets)} tests ({preset})"
     which = ["--label-regex", f"^({'|'.join(sets)})$"]
     which += [] if long else ["--label-exclude", "^long$"]
@@ -44,7 +45,7 @@ def run_sets(sets: Sequence[str], *, preset: str = "release", long: bool = False
 def run_named(
     names: Sequence[str], *, preset: str, served: bool = False, fail_fast: bool = False
 ) -> Counts:
-    """Runs tests by their names. `served`: they want an API server."""
+    """Runs tests by their names. `served`: they need an API server."""
     many = f"{len(names)} test{'s' if len(names) > 1 else ''}"
     title = f"{many}{' of a real API server' if served else ''} ({preset})"
     which = ["--tests-regex", f"^({'|'.join(names)})$"]
@@ -89,7 +90,7 @@ def _run(
             )
     counts = count_results(results)
     if status.returncode != 0 and not counts.failed:
-        counts += Counts(failed=1)  # ctest itself could not do its work
+        counts += Counts(failed=1)  # ctest itself failed
     say(f"{title}: {counts}")
     if counts.failed:
         say(f"last lines of {log}:\n{last_lines(log, 60)}")
@@ -105,8 +106,8 @@ _SANITIZERS = {
 
 @contextlib.contextmanager
 def api_server() -> Iterator[tuple[Path, dict[Path, str]]]:
-    """A control plane for the length of the tests: its kubeconfig, and what they must see of the
-    host."""
+    """A control plane while the tests run: its kubeconfig, and the mounts of host folders that they
+    need."""
     programs = go_programs.build()
     STATE.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=STATE, prefix="integration-") as scratch:
@@ -119,8 +120,8 @@ def api_server() -> Iterator[tuple[Path, dict[Path, str]]]:
 
 
 def count_results(results: Path) -> Counts:
-    """Adds up the cases of the GoogleTest programs, and the programs that left no report as one
-    case each."""
+    """Adds up the cases of the GoogleTest programs. A program without a report counts as one
+    case."""
     counts = Counts()
     report = results / "ctest.junit"
     if not report.exists():
@@ -143,7 +144,7 @@ def _google_test_counts(report: Path) -> Counts | None:
         return None
     try:
         suites = ElementTree.parse(report).getroot()
-    except ElementTree.ParseError:  # it crashed while it wrote
+    except ElementTree.ParseError:  # the program crashed while it wrote the report
         return None
     total, failed, disabled = (
         int(suites.get(name, "0")) for name in ("tests", "failures", "disabled")

@@ -1,4 +1,4 @@
-"""Processes that outlive the command that started them, found again by their recorded id."""
+"""Processes that outlive the command that started them, and are found by their recorded id."""
 
 import contextlib
 import json
@@ -11,9 +11,8 @@ from pathlib import Path
 
 from .errors import DevError
 
-# The child records its id before it becomes the program: whatever happens to us meanwhile, no
-# process runs unrecorded. A process id alone may have been given to another process since; with
-# start time and boot it is unmistakable.
+# The child records its id before it executes the program, so no process runs unrecorded even if we
+# are killed. The system may reuse a process id; with start time and boot id the record is unique.
 _RECORD_AND_EXEC = """
 echo "$$ $(cut -d' ' -f22 /proc/$$/stat) $(cat /proc/sys/kernel/random/boot_id)" > "$1.new"
 mv "$1.new" "$1"
@@ -23,10 +22,10 @@ exec "$@"
 
 
 def _stat(pid: int) -> list[str] | None:
-    """What the kernel says of a process, from its state on (proc(5)); None if there is none or only
-    its exit status is left."""
+    """The fields of a process in /proc/PID/stat from its state on (proc(5)); None if there is no
+    such process, or only its exit status is left."""
     try:
-        # The second field is the program's name in parentheses, which may hold anything.
+        # The second field is the program's name in parentheses, which may contain any characters.
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return None
@@ -34,13 +33,13 @@ def _stat(pid: int) -> list[str] | None:
 
 
 def _start_time(pid: int) -> str | None:
-    """In clock ticks since boot."""
+    """The start time in clock ticks since boot."""
     fields = _stat(pid)
     return fields[19] if fields else None
 
 
 class Daemon:
-    """A process known by a file with its id. `directory` receives NAME.pid and NAME.log."""
+    """A process whose id is recorded in a file. `directory` holds NAME.pid and NAME.log."""
 
     def __init__(self, name: str, directory: Path):
         self.name = name
@@ -50,8 +49,7 @@ class Daemon:
         self._child: subprocess.Popen | None = None
 
     def pid(self) -> int | None:
-        """Its process id while it runs; None before, after, and when the id belongs to another
-        process by now."""
+        """Its process id; None if it does not run, or if the id now belongs to another process."""
         try:
             pid, start_time, boot = self._pid_file.read_text().split()
         except (OSError, ValueError):
@@ -67,7 +65,7 @@ class Daemon:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") if fields else 0.0
 
     def start(self, command: Sequence[str | Path], env: Mapping[str, str] | None = None) -> None:
-        """Starts it in a session of its own, unless it runs already."""
+        """Starts it in its own session, unless it runs already."""
         if self.pid():
             return
         self._pid_file.parent.mkdir(parents=True, exist_ok=True)
@@ -89,7 +87,7 @@ class Daemon:
             time.sleep(0.002)
 
     def restart(self, away_seconds: float) -> None:
-        """Kills it, and starts it again by the command that it was started with."""
+        """Kills it, and starts it again with the same command."""
         try:
             command = json.loads(self._command_file.read_text())
         except OSError:
@@ -99,7 +97,7 @@ class Daemon:
         self.start(command)
 
     def stop(self, grace_seconds: float = 5.0, first: signal.Signals = signal.SIGTERM) -> None:
-        """Ends it: by `first`, and by SIGKILL when it has not gone after the grace period."""
+        """Ends it: sends `first`, and SIGKILL if it still runs after the grace period."""
         pid = self.pid()
         if pid is not None:
             with contextlib.suppress(ProcessLookupError):
@@ -111,7 +109,7 @@ class Daemon:
                         os.kill(pid, signal.SIGKILL)
                     deadline = float("inf")
                 time.sleep(0.01)
-        if self._child:  # we started it: nobody else takes its exit status
+        if self._child:  # it is our child: we must collect its exit status
             self._child.wait()
             self._child = None
         self._pid_file.unlink(missing_ok=True)
@@ -120,8 +118,8 @@ class Daemon:
 def wait_until(
     what: str, ready: Callable[[], bool], timeout_seconds: float, needs: Sequence[Daemon] = ()
 ) -> None:
-    """Waits until `ready` says so. A needed process that ends meanwhile is an error at once, not
-    after the timeout."""
+    """Waits until `ready` returns true. If a needed process ends meanwhile, raises an error at
+    once, not after the timeout."""
     deadline = time.monotonic() + timeout_seconds
     while not ready():
         for daemon in needs:

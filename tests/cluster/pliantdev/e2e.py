@@ -1,4 +1,4 @@
-"""The end-to-end moments on the local cluster: what they need, and how tests/e2e/run.py is run."""
+"""The end-to-end moments on the local cluster: prepares their needs and runs tests/e2e/run.py."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from .settings import REPO, STATE
 FOLDER = REPO / "tests" / "e2e"
 _NAME = "e2e"
 _IMAGES = "cluster and images"
-# How the story finds the images of Python programs.
+# Environment variables with the images of Python programs, for the story.
 _PYTHON_IMAGE_VARIABLES = {
     "learner-pytorch": "PLIANT_PYTORCH_IMAGE",
     "learner-tensorflow": "PLIANT_TENSORFLOW_IMAGE",
@@ -27,13 +27,13 @@ _PYTHON_IMAGE_VARIABLES = {
 
 @dataclass(frozen=True)
 class Play:
-    """What of tests/e2e/run.py is played, and the images of Python programs that it needs."""
+    """Arguments of tests/e2e/run.py, and the images of Python programs that it needs."""
 
     arguments: tuple[str, ...] = ()
     images: tuple[str, ...] = tuple(_PYTHON_IMAGE_VARIABLES)
 
 
-# The story has the operator killed after each step, and a PyTorch script beside a native learner.
+# The story trains a PyTorch script and a native learner, and kills the operator after each step.
 STORY = Play(("--only", "the story"), ("learner-pytorch",))
 SHORT = Play()
 LONG = Play(("--all",))
@@ -44,7 +44,7 @@ def moments(
     cifar10: Path | None = None,
     passed: Callable[[], Collection[str]] = frozenset,
 ) -> list[Moment]:
-    """`passed`: the names of rows that need not be played again."""
+    """`passed`: the names of rows that need not be repeated."""
     of_story: dict[str, str] = {}
 
     def prepare() -> None:
@@ -54,7 +54,7 @@ def moments(
             of_story[variable] = product.build_python_image(name)
             product.load_image(of_story[variable])
         if cifar10:
-            # Where the nodes see it, too.
+            # To a folder that the nodes share.
             on_nodes = cluster.CHECKPOINTS / cifar10.resolve().name
             shutil.copytree(cifar10, on_nodes, dirs_exist_ok=True)
             of_story["PLIANT_CIFAR10"] = on_nodes.name
@@ -85,13 +85,13 @@ def _play(
 
     counts = storyteller.run("the end-to-end story", command, of_story, heard)
     unexplained = counts.failed - total(told).failed
-    if unexplained > 0:  # the stage could not be set, or the program ended in the middle
+    if unexplained > 0:  # the preparation failed, or the program ended early
         add(Row(_NAME, 0.0, Counts(failed=unexplained), "the log says what failed"))
 
 
 def rows_of(results: str) -> list[Row]:
-    """The moments that run.py has played: a line of JSON each. A line that is still being written
-    is left for later."""
+    """The moments that run.py has played, one JSON line each. An incomplete last line is
+    ignored."""
     lines = results.splitlines(keepends=True)
     values = [json.loads(line) for line in lines if line.endswith("\n")]
     return [

@@ -1,10 +1,10 @@
-"""The one exception that ./dev shows to its user without a traceback."""
+"""The only exception that ./dev shows to its user without a traceback."""
 
 from pathlib import Path
 
 
 def last_lines(path: Path, count: int = 15) -> str:
-    """The end of a log, indented, to be quoted in a message."""
+    """The end of a log, indented, for a message."""
     try:
         lines = path.read_text(errors="replace").splitlines()[-count:]
     except OSError:
@@ -13,8 +13,7 @@ def last_lines(path: Path, count: int = 15) -> str:
 
 
 class DevError(Exception):
-    """What went wrong in words for the person at the terminal, with the log to look into and the
-    remedy, if there are any."""
+    """An error for the person at the terminal, with the log to read and the remedy, if any."""
 
     def __init__(self, message: str, *, log: Path | None = None, remedy: str | None = None):
         parts = [message]

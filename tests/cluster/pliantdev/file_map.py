@@ -1,27 +1,26 @@
-"""The map from the files of the repository to what reads them. CMake knows it of C++; this table
-knows the rest.
+"""The map from the files of the repository to their readers. For C++, CMake has it; this table is
+for all other files.
 
-The first row whose pattern a file meets counts; `*` takes anything, slashes too, and stands in the
-readers as {0}, {1}. A reader is a test of ctest by its name, a part of a run, or one of the words
-below. Tests that read any file are not among them: they always run.
-"""
+The first row whose pattern matches a file counts. `*` matches any text, including slashes; {0}, {1}
+in the readers stand for the matched texts. A reader is a test of ctest by its name, a part of a
+run, or one of the words below. Tests that read any file are not listed: they always run. """
 
 import re
 
-# Words for many readers at once.
+# Names of groups of readers.
 EVERYTHING = "everything"
 ALL_TESTS = "all of ctest"
 FROM_IT = "what is compiled from it"
 OF_ITS_FOLDER = "what its folder's CMakeLists.txt defines"
-SET, SCRIPTS = "the set ", "the scripts of "  # and the name of a set
+SET, SCRIPTS = "the set ", "the scripts of "  # followed by the name of a set
 
-# Parts of a run that are not ctest's.
+# Parts of a run outside ctest.
 FORMAT, TYPES, CHART = "format", "types", "chart"
 ALERTS, CUDA = "alerts and dashboard", "compilation with CUDA"
 E2E, KILLS = "e2e", "the kills of ./dev up"
 KERAS = tuple(f"Keras over {backend}" for backend in ("tensorflow", "torch", "jax"))
 PARTS = (FORMAT, TYPES, CHART, ALERTS, *KERAS, CUDA, E2E, KILLS)
-ON_CLUSTER = (E2E, KILLS)  # they start the local cluster, of which a machine has one
+ON_CLUSTER = (E2E, KILLS)  # they start the local cluster; a machine can have only one
 
 _DEV = ("pliantdev_test", "dev_parts_test")
 _EXAMPLES = ("python_examples_test", "bench_parts_test", "bench_smoke_test")
@@ -60,7 +59,7 @@ _ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("cmake/*", (ALL_TESTS, *KERAS, CUDA)),
     ("Dockerfile", (EVERYTHING,)),
     (".clang-format", (FORMAT,)),
-    # Nothing runs these.
+    # No test reads these.
     (".clang-tidy", ()),
     (".dockerignore", ()),
     (".gitignore", ()),
@@ -76,7 +75,7 @@ _ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("*.md", ()),
     ("LICENSE", ("python_wheel_test",)),
     ("NOTICE", ("python_wheel_test",)),
-    # What Kubernetes reads.
+    # Files that Kubernetes reads.
     ("crds/*", (*_CRD, CHART)),
     ("helm/pliant/files/crds/*", ("crd_test", CHART)),
     ("helm/pliant/files/*", (CHART, ALERTS, "e2e_parts_test")),
@@ -111,7 +110,7 @@ _ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
      (SCRIPTS + "scenario", "python_compatibility_test", "python_elastic_test", *KERAS)),
     ("tests/scenario/test_*.py", ("scenario_{0}_test",)),
     ("tests/bench/trainer/*.py", ("bench_parts_test", "bench_smoke_test")),
-    # Unit tests that are not C++, and what they read.
+    # Unit tests that are not C++, and the files that they read.
     ("tests/unit/api/released/*", ("api_test",)),
     ("tests/unit/metrics/alerts_test.yaml", (ALERTS, "e2e_parts_test")),
     ("tests/unit/bench/*.py", ("bench_parts_test",)),
@@ -127,7 +126,7 @@ _ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("tests/e2e/story/*chart.py", ("e2e_parts_test",)),
     ("tests/e2e/story/monitoring.py", ("e2e_parts_test",)),
     ("tests/e2e/*", ("e2e_parts_test", E2E)),
-    # ./dev: what it is made of, and what only the cluster can tell.
+    # ./dev: its parts, and files that only the cluster can test.
     ("tests/cluster/crash_test.py", (KILLS,)),
     ("tests/cluster/faults.py", _DEV),
     ("tests/cluster/seeded_faults.py", _DEV),
@@ -161,7 +160,7 @@ _COMPILED = [
 
 
 def readers(file: str) -> tuple[str, ...] | None:
-    """None: the table does not know the file."""
+    """The readers of a file; None: no row matches it."""
     for expression, _, found in _COMPILED:
         if match := expression.fullmatch(file):
             return tuple(reader.format(*match.groups()) for reader in found)
@@ -169,7 +168,7 @@ def readers(file: str) -> tuple[str, ...] | None:
 
 
 def pattern_of(file: str) -> str | None:
-    """The row that counts for the file."""
+    """The pattern of the row that counts for the file."""
     return next((row for expression, row, _ in _COMPILED if expression.fullmatch(file)), None)
 
 

@@ -1,5 +1,5 @@
-"""Kubernetes, etcd, the pretend GPUs, helm and what checks charts, compiled from their Go modules
-inside an image of their own."""
+"""Kubernetes, etcd, the pretend GPUs, helm and the checkers of charts, compiled from their Go
+modules inside an image for this purpose."""
 
 import shutil
 from pathlib import Path
@@ -11,7 +11,7 @@ from .images import Mounted, engine
 from .progress import log_file, phase, run_logged
 from .settings import CACHE, CLUSTER_SOURCES, HELM_VERSION, KUBERNETES_VERSION
 
-# One program that is each of these by the name it is called by.
+# One program that acts as each of these, by the name under which it is called.
 _KUBERNETES = "kubernetes"
 _NAMES = (
     "etcd",
@@ -24,7 +24,7 @@ _NAMES = (
     "pretend-gpus",
 )
 
-# What the API server says of all its kinds: a file beside the programs.
+# The API server's schemas of all its kinds: a file in the folder of the programs.
 OPENAPI = "kubernetes-openapi.json"
 
 _BUILD = f"""
@@ -47,7 +47,7 @@ go build -o /out/ -ldflags "-s -w" \\
 
 
 def folder() -> Path:
-    """Where the programs lie once they are built; the name follows from their sources."""
+    """The folder of the built programs; its name is a hash of their sources."""
     sources = content_hash(CLUSTER_SOURCES / "kubernetes", CLUSTER_SOURCES / "helm", _BUILD)
     return CACHE / f"go-programs-{sources}"
 
@@ -62,7 +62,7 @@ def existing() -> Path:
 
 
 def build() -> Path:
-    """Compiles them unless they are there."""
+    """Compiles them unless they exist."""
     programs = folder()
     if programs.exists():
         return programs

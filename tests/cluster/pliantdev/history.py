@@ -1,4 +1,4 @@
-"""The last runs of CI on this machine, so that a run can say what got slower."""
+"""The last CI runs on this machine, so that a run can show what became slower."""
 
 import time
 from collections.abc import Sequence
@@ -13,18 +13,18 @@ _KEPT = 50
 
 
 def new_file() -> Path:
-    """Names sort by time."""
+    """A new file, named by its time, so that names sort by time."""
     return FOLDER / time.strftime("%Y%m%d-%H%M%S.json", time.gmtime())
 
 
 def load(folder: Path) -> list[Record]:
-    """Oldest first."""
+    """All records, oldest first."""
     found = (record.load(file) for file in sorted(folder.glob("*.json")))
     return [each for each in found if each]
 
 
 def seconds_when_passed(runs: Sequence[Record]) -> dict[str, float]:
-    """How long each part took when it passed last."""
+    """The duration of each part when it last passed."""
     return {row.name: row.seconds for run in runs for row in run.rows if row.passed}
 
 

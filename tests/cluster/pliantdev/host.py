@@ -1,4 +1,4 @@
-"""What the machine that ./dev runs on has, lacks and says about where its packages come from."""
+"""The machine that runs ./dev: its programs, missing packages, and package mirrors."""
 
 import os
 import re
@@ -11,21 +11,20 @@ from .progress import log_file, phase, run_logged
 
 CA_BUNDLE = Path("/etc/ssl/certs/ca-certificates.crt")
 
-# Programs that ./dev needs on the host, and Debian's packages of them.
+# Programs that ./dev needs on the host, and their Debian packages.
 _PACKAGES = {
     "buildah": "buildah",
     "ip": "iproute2",
     "mmdebstrap": "mmdebstrap",
     "mount": "mount",
-    "/usr/lib/podman/netavark": "netavark",  # buildah insists on it
+    "/usr/lib/podman/netavark": "netavark",  # buildah requires it
     "nsenter": "util-linux",
     "openssl": "openssl",
     "setpriv": "util-linux",
     "unshare": "util-linux",
 }
 
-# Settings by which package clients find their registries; passed on to builds where the machine has
-# them.
+# Settings by which package clients find their registries. Builds get those that the machine has.
 _CLIENT_SETTINGS = (
     "http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY "
     "GOPROXY GONOPROXY GOSUMDB GONOSUMDB GOPRIVATE "
@@ -38,9 +37,9 @@ def client_settings() -> dict[str, str]:
 
 
 def debian_mirror(apt: Path = Path("/etc/apt")) -> str:
-    """The mirror that this machine's own packages come from, else Debian's."""
+    """The mirror of this machine's own packages, else Debian's."""
     for file in [*apt.glob("sources.list"), *sorted(apt.glob("sources.list.d/*"))]:
-        # Both the one-line form and the one with a `URIs:` field.
+        # Matches the one-line format and the format with a `URIs:` field.
         for line in file.read_text(errors="replace").splitlines():
             if not re.match(r"\s*(deb\s|URIs:)", line):
                 continue
@@ -51,7 +50,8 @@ def debian_mirror(apt: Path = Path("/etc/apt")) -> str:
 
 
 def missing_packages(container_engine: bool) -> list[str]:
-    """`container_engine`: there is one, so nothing is needed to build images without."""
+    """Debian packages that are missing. `container_engine`: one is available, so programs that
+    build images without one are not needed."""
     needed = {
         package
         for program, package in _PACKAGES.items()

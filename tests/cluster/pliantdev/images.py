@@ -1,7 +1,6 @@
-"""Container images: built by docker or podman where one runs, else by buildah, which needs no
-service.
+"""Container images: built by docker or podman if one runs, else by buildah, which needs no service.
 
-The docker and podman way is written from their manuals and has not been tried yet.
+The code for docker and podman follows their manuals and has not been tested yet.
 """
 
 import abc
@@ -22,7 +21,7 @@ from .host import CA_BUNDLE, client_settings, debian_mirror
 from .progress import log_file, phase, run_logged
 from .settings import CACHE, DEBIAN_RELEASE
 
-# What the Dockerfiles start from. Buildah finds no registry here, so it makes one of its own.
+# The base image of the Dockerfiles. Buildah has no image registry here, so we make the base image.
 BASE_IMAGE = f"debian:{DEBIAN_RELEASE}-slim"
 _OWN_BASE_IMAGE = f"localhost/{BASE_IMAGE}"
 
@@ -60,11 +59,11 @@ class Engine(abc.ABC):
 
     @abc.abstractmethod
     def remove_others(self, image: str) -> None:
-        """Forgets the images that differ from this one by the tag only."""
+        """Removes the images that differ from this one only by their tag."""
 
     @abc.abstractmethod
     def prepare(self) -> str:
-        """Makes sure that the base image is there. Its name."""
+        """Makes sure that the base image exists. Returns its name."""
 
     def build(
         self,
@@ -84,7 +83,7 @@ class Engine(abc.ABC):
             run_logged([*command, str(context)], log, f"building the image {image}")
 
     def ensure(self, dockerfile: Path, context: Path, image: str, target: str, expect: str) -> None:
-        """Builds an image that is named by the hash of its inputs, unless it is there."""
+        """Builds an image, whose name has the hash of its inputs, unless it exists."""
         if not self.has(image):
             with phase(f"Building the image {image}", expect):
                 base = self.prepare()
@@ -94,8 +93,8 @@ class Engine(abc.ABC):
 
 @contextlib.contextmanager
 def _secrets() -> Iterator[dict[str, Path]]:
-    """How package clients reach their registries from this machine. Builds see it while they run;
-    images never keep it."""
+    """Settings by which package clients reach their registries from this machine. Builds see them
+    while they run; images never contain them."""
     with tempfile.TemporaryDirectory() as scratch:
         sources, settings = Path(scratch, "apt-sources"), Path(scratch, "settings")
         sources.write_text(f"deb {debian_mirror()} {DEBIAN_RELEASE} main\n")
@@ -108,8 +107,8 @@ def _secrets() -> Iterator[dict[str, Path]]:
         yield secrets
 
 
-# Runs a program in process and mount namespaces of its own. However it ends, and if we are killed
-# too, no process and no mount of it is left.
+# Runs a program in its own process and mount namespaces. When it ends in any way, or we are killed,
+# none of its processes and mounts is left.
 # fmt: off
 _CONTAINED = ["setpriv", "--pdeathsig", "KILL",
               "unshare", "--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", "--"]
@@ -117,7 +116,8 @@ _CONTAINED = ["setpriv", "--pdeathsig", "KILL",
 
 
 def _present_limits() -> list[str]:
-    """Newer versions of buildah raise limits of their own accord, which not every root may."""
+    """Options that keep the present limits: newer versions of buildah raise them by default, which
+    not every root user may."""
     options = []
     for name, limit in (("nofile", resource.RLIMIT_NOFILE), ("nproc", resource.RLIMIT_NPROC)):
         _, hard = resource.getrlimit(limit)
@@ -127,8 +127,8 @@ def _present_limits() -> list[str]:
 
 
 class Buildah(Engine):
-    """Images are kept in a store of our own below the cache, and built in a chroot: no service, no
-    user namespaces."""
+    """Keeps images in our own store below the cache, and builds them in a chroot: without a service
+    and without user namespaces."""
 
     def __init__(self) -> None:
         # Read by buildah itself.
@@ -146,7 +146,7 @@ class Buildah(Engine):
         return result.stdout.strip()
 
     def has(self, image: str) -> bool:
-        # Not by `inspect`, which fails in the same way when buildah itself does not work.
+        # Not by `inspect`: it fails in the same way when buildah itself does not work.
         return image in self._output("images", "--format", "{{.Name}}:{{.Tag}}").split()
 
     def prepare(self) -> str:
@@ -159,7 +159,7 @@ class Buildah(Engine):
         ):
             archive = Path(scratch, "debian.tar")
             mirror = debian_mirror()
-            # The image names Debian's own mirror, whichever one this machine uses.
+            # The image names Debian's own mirror, although this machine may use another one.
             sources = f"deb http://deb.debian.org/debian {DEBIAN_RELEASE} main"
             forget = f'echo "{sources}" > "$1/etc/apt/sources.list"'
             command = [
@@ -204,8 +204,7 @@ class Buildah(Engine):
         return [*command, self._containers[image], "--", *what.command]
 
     def _new_container(self, image: str) -> str:
-        """A container of this process's own, since buildah fails when two processes run commands in
-        one."""
+        """A container for this process only: buildah fails if two processes run commands in one."""
         for name in self._output("containers", "--format", "{{.ContainerName}}").split():
             owner = name.removeprefix("run-").partition("-")[0]
             if name.startswith("run-") and not Path("/proc", owner).exists():
@@ -225,7 +224,7 @@ class Buildah(Engine):
 
     def unpack(self, image: str, directory: Path, log: Path) -> None:
         container = self._output("from", "--pull-never", image)
-        # Mounted and copied in one go: the mount is gone with the shell's namespace.
+        # Mounted and copied in one command: the mount ends with the shell's namespace.
         script = 'source=$(buildah $1 mount "$2") && cp -a "$source/." "$3"'
         store = " ".join(self._store)
         try:
@@ -248,7 +247,7 @@ class Buildah(Engine):
 
 
 class Docker(Engine):
-    """docker, or podman, which understands the same words."""
+    """docker, or podman, which accepts the same commands."""
 
     def __init__(self, program: str):
         self._program = program

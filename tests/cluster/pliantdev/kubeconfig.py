@@ -1,4 +1,4 @@
-"""Kubeconfig files with everything inside them, so that they can be copied and mounted anywhere."""
+"""Self-contained kubeconfig files, which can be copied and mounted anywhere."""
 
 import base64
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""One ./dev at a time changes the machine: a second one waits and says for whom."""
+"""Only one ./dev at a time changes the machine: a second one waits and says for which command."""
 
 import contextlib
 import fcntl
@@ -8,7 +8,8 @@ from pathlib import Path
 
 from .progress import say
 
-# The cluster's addresses and control groups exist once a machine, wherever its files lie.
+# One lock per machine, because the cluster's addresses and control groups exist once per machine,
+# whatever PLIANT_STATE is.
 _FILE = Path("/run/lock/pliant-dev")
 
 # Set for programs that run ./dev on behalf of one that holds the lock.

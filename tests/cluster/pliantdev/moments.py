@@ -1,5 +1,5 @@
-"""The moments of a run of tests: what is run, in which order, and what came of it. A moment that
-fails does not keep the others from running, except for those that need it."""
+"""The moments (parts) of a test run, their order, and their results. When a moment fails, only the
+moments that need it are not run."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -16,18 +16,18 @@ AddRow = Callable[[Row], None]
 
 @dataclass(frozen=True)
 class Moment:
-    """Adds a row of its own name, or several that begin with it and a colon."""
+    """Adds a row with its own name, or several whose names begin with it and a colon."""
 
     name: str
     run: Callable[[AddRow], None]
-    needs: tuple[str, ...] = ()  # the moments that make what this one uses
+    needs: tuple[str, ...] = ()  # moments whose results this one uses
 
     def owns(self, row: Row) -> bool:
         return row.name == self.name or row.name.startswith(f"{self.name}: ")
 
 
 def moment(name: str, run: Callable[[], Counts | None], needs: Sequence[str] = ()) -> Moment:
-    """A moment of one row. Some checks count no cases."""
+    """A moment with one row. Some checks count no cases."""
 
     def add_its_row(add: AddRow) -> None:
         begun = time.monotonic()
@@ -43,14 +43,14 @@ def has_passed(each: Moment, record: Record) -> bool:
 
 
 def pending(moments: Sequence[Moment], record: Record) -> list[Moment]:
-    """The moments that have not passed yet, and those that they need: what was made may be gone."""
+    """The moments that have not passed yet, and those that they need, whose results may be gone."""
     left = [each for each in moments if not has_passed(each, record)]
     needed = {name for each in left for name in each.needs}
     return [each for each in moments if each in left or each.name in needed]
 
 
 def play(moments: Sequence[Moment], record: Record, *, fail_fast: bool = False) -> None:
-    """Runs all of them; with `fail_fast` no more after one that failed."""
+    """Runs all of them; with `fail_fast` stops after the first failure."""
     failed: set[str] = set()
     for each in moments:
         say(f"--- {each.name}")

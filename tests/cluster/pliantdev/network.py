@@ -5,8 +5,8 @@ one for each node.
                      bridge (control plane) ── veth ── node-1 ── pods of node-1
                        └─────────────────────── veth ── node-2 ── pods of node-2
 
-A network namespace lives as long as a process in it, and takes its interfaces along: nothing has to
-be cleaned up.
+A network namespace and its interfaces disappear with the last process in it: nothing needs to be
+cleaned up.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ HOST_INTERFACE = "pliant-host"
 
 @dataclass(frozen=True)
 class NodeNetwork:
-    """The addresses of a node by its number, from 1."""
+    """The addresses of a node. Nodes are numbered from 1."""
 
     number: int
 
@@ -42,7 +42,7 @@ class NodeNetwork:
 
 
 def _ip(*arguments: str, inside: int | None = None) -> str:
-    """Runs `ip`, in the network namespace of the process `inside` if there is one."""
+    """Runs `ip`, in the network namespace of the process `inside` if it is given."""
     command = ["nsenter", f"--net=/proc/{inside}/ns/net"] if inside else []
     result = subprocess.run(
         [*command, "ip", *arguments], capture_output=True, text=True, check=False
@@ -53,7 +53,7 @@ def _ip(*arguments: str, inside: int | None = None) -> str:
 
 
 def overlapping_routes() -> list[str]:
-    """Routes of the host into the cluster's ranges that are not the cluster's own."""
+    """Routes of the host into the cluster's ranges, apart from the cluster's own."""
     prefixes = ("10.213.0.", "10.214.", "10.215.0.")
     return [
         route["dst"]
@@ -79,12 +79,12 @@ def connect_control_plane(process: int) -> None:
 def connect_node(
     process: int, control_plane: int, network: NodeNetwork, others: list[NodeNetwork]
 ) -> None:
-    """Puts the namespace of `process` on the bridge and teaches everyone where pods are. It may
-    take the place of one that has ended."""
+    """Connects the namespace of `process` to the bridge and adds the routes to pods. It may replace
+    a namespace that has ended."""
     port = f"node-{network.number}"
-    # The kernel takes a while to remove what a namespace that has ended leaves behind.
+    # The kernel takes a while to remove the interfaces of a namespace that has ended.
     if port in _ip("-brief", "link", "show", inside=control_plane):
-        with contextlib.suppress(DevError):  # gone meanwhile
+        with contextlib.suppress(DevError):  # it has been removed meanwhile
             _ip("link", "delete", port, inside=control_plane)
     _ip("link", "set", "lo", "up", inside=process)
     _ip(
@@ -103,7 +103,7 @@ def connect_node(
     _ip("address", "add", f"{network.address}/24", "dev", "eth0", inside=process)
     _ip("link", "set", "eth0", "up", inside=process)
     _ip("link", "set", port, "master", "nodes", "up", inside=control_plane)
-    # Service addresses need a route, although kube-proxy replaces them before one is taken.
+    # Service addresses need a route, although kube-proxy replaces them before it is used.
     _ip("route", "add", "default", "via", CONTROL_PLANE_ADDRESS, inside=process)
     for other in others:
         _ip("route", "add", other.pod_range, "via", other.address, inside=process)

@@ -1,5 +1,5 @@
-"""A node: a root file system and namespaces of its own, with containerd, kubelet, kube-proxy and
-pretend GPUs in them."""
+"""A node: its own root file system and namespaces, with containerd, kubelet, kube-proxy and pretend
+GPUs in them."""
 
 import json
 import signal
@@ -17,7 +17,7 @@ from .settings import CLUSTER_SOURCES, GPUS_PER_NODE
 
 PAUSE_IMAGE = "localhost/pliant/pause:1"
 
-# Inside the node.
+# Paths inside the node.
 _CONTAINERD_SOCKET = "/run/containerd/containerd.sock"
 _CONFIG = "/etc/pliant"
 UNHEALTHY_GPUS = "/run/pretend-gpus-unhealthy"
@@ -40,8 +40,8 @@ version = 2
 
 
 def _network_config(network: NodeNetwork) -> dict:
-    # Each pod has a link of its own to the node, and all traffic is routed: replies always pass the
-    # node's address translation, without help from the bridge netfilter module.
+    # Each pod has its own link to the node, and all traffic is routed, so replies always pass the
+    # node's address translation, without the bridge netfilter module.
     addresses = {
         "type": "host-local",
         "ranges": [[{"subnet": network.pod_range}]],
@@ -70,7 +70,7 @@ def _kubelet_config(cgroup: str, network: NodeNetwork) -> dict:
         "failSwapOn": False,
         "enforceNodeAllocatable": ["pods"],
         "oomScoreAdj": 0,
-        # There is no DNS service. Look-ups fail at once rather than after a timeout.
+        # There is no DNS service: look-ups fail at once, not after a timeout.
         "clusterDNS": ["127.0.0.1"],
         "resolvConf": "",
         "evictionHard": {
@@ -78,7 +78,7 @@ def _kubelet_config(cgroup: str, network: NodeNetwork) -> dict:
             "nodefs.available": "1%",
             "imagefs.available": "1%",
         },
-        # Images come by import and nowhere else: never remove one to save space.
+        # Images come only by import: never remove one to save space.
         "imageGCHighThresholdPercent": 100,
         "nodeStatusUpdateFrequency": "5s",
         "shutdownGracePeriod": "0s",
@@ -94,24 +94,24 @@ def _proxy_config(name: str) -> dict:
         "hostnameOverride": name,
         "mode": "nftables",
         "oomScoreAdj": 0,
-        # The size of the kernel's connection table can be set in the machine's first network
-        # namespace only.
+        # The size of the kernel's connection table can be set only in the machine's first network
+        # namespace.
         "conntrack": {"maxPerCore": 0, "min": 0},
     }
 
 
 @dataclass(frozen=True)
 class NodeFiles:
-    """What a node is made from; lies on the host."""
+    """Files on the host from which a node is made."""
 
     image: Path  # an unpacked node image
     programs: Path
     checkpoints: Path
-    small_volume: Path  # shared too, and quickly full
+    small_volume: Path  # shared by the nodes like `checkpoints`, and quickly full
 
 
 class Node:
-    """`directory` receives everything that the node writes."""
+    """`directory`: all files that the node writes."""
 
     def __init__(self, number: int, directory: Path):
         self.name = f"node-{number}"
@@ -134,7 +134,7 @@ class Node:
         cgroups.create(self.name)
         namespaces = ["--mount", "--net", "--pid", "--ipc", "--uts"]
         script = [CLUSTER_SOURCES / "node-root", self.name, self._directory]
-        # With the first process of its process namespace ends everything that runs in the node.
+        # When the first process of its process namespace ends, everything in the node ends.
         self._root.start(
             [
                 "unshare",
@@ -257,7 +257,7 @@ class Node:
         return process
 
     def _write(self, path: str, text: str) -> None:
-        """Writes a file of the node, readable by its root user only, through the node's own view of
+        """Writes a file in the node, readable only by its root user, through the node's own view of
         its disk."""
         script = 'umask 077; mkdir -p "$(dirname "$1")"; cat > "$1"'
         subprocess.run(

@@ -1,5 +1,5 @@
-"""JSON schemas of Kubernetes' kinds, as kubeconform reads them, from the OpenAPI documents of the
-API server and of a CustomResourceDefinition. Strict: a field that is not known is refused."""
+"""Makes JSON schemas of Kubernetes' kinds for kubeconform, from the OpenAPI documents of the API
+server and of a CustomResourceDefinition. Strict: an unknown field is an error."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ from typing import Any
 _DEFINITIONS = "definitions.json"
 _KIND = "x-kubernetes-group-version-kind"
 
-# Quantities are texts on the wire, and may be written as numbers.
+# Quantities are strings on the wire, but may be written as numbers.
 _QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 
 # For kubeconform's -schema-location.
@@ -16,7 +16,7 @@ LOCATION = "{{ .ResourceKind }}{{ .KindSuffix }}.json"
 
 
 def write_schemas(openapi: Path, definition: dict[str, Any], directory: Path) -> None:
-    """One file a kind: those of the OpenAPI document, and those of `definition`, a
+    """Writes one file per kind: the kinds of the OpenAPI document, and those of `definition`, a
     CustomResourceDefinition."""
     definitions = json.loads(openapi.read_text())["definitions"]
     for schema in definitions.values():
@@ -31,7 +31,7 @@ def write_schemas(openapi: Path, definition: dict[str, Any], directory: Path) ->
     spec = definition["spec"]
     for version in spec["versions"]:
         schema = version["schema"]["openAPIV3Schema"]
-        # Its own schema says only that there is one; the API server knows what it holds.
+        # The CRD's own schema of metadata has no fields; the API server's has them.
         schema["properties"].pop("metadata", None)
         _make_strict(schema)
         metadata = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
@@ -45,7 +45,7 @@ def _write(path: Path, schema: dict[str, Any]) -> None:
 
 
 def _file(group: str, version: str, kind: str) -> str:
-    # As kubeconform makes a name of it: of the group, only the first part.
+    # kubeconform's file names have only the first part of the group.
     short = group.partition(".")[0]
     return "-".join(filter(None, (kind.lower(), short, version))) + ".json"
 
@@ -59,7 +59,7 @@ def _make_strict(schema: Any) -> None:
     if schema.get("format") == "int-or-string":
         del schema["format"]
         schema["type"] = ["string", "integer"]
-    # One that is called "properties" is a schema of its own, which has a type.
+    # A field named "properties" is itself a schema, with a type.
     properties = schema.get("properties")
     closed = isinstance(properties, dict) and not schema.get("x-kubernetes-preserve-unknown-fields")
     if closed and schema.get("type") == "object":

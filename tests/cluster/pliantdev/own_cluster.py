@@ -1,4 +1,5 @@
-"""The story and its tests on the cluster of the present kubeconfig: nothing is built, started or installed."""
+"""The story and its tests on the current cluster of the kubeconfig: nothing is built, started or
+installed."""
 
 import argparse
 import os
@@ -16,7 +17,7 @@ _FLAG = "--cluster"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Of `./dev test e2e`; what they mean is said by tests/e2e, which reads them too."""
+    """Adds the arguments of `./dev test e2e`. tests/e2e, which also reads them, describes them."""
     parser.add_argument(
         _FLAG, choices=[LOCAL, CURRENT], default=LOCAL, help="e2e: where it runs; default: local"
     )
@@ -37,7 +38,7 @@ def is_meant(arguments: Sequence[str]) -> bool:
     parser.add_argument(_FLAG, default=LOCAL)
     try:
         return parser.parse_known_args(arguments)[0].cluster == CURRENT
-    except SystemExit:  # a flag without its value: the story's own parser says so
+    except SystemExit:  # a flag without its value: the story's own parser reports it
         return False
 
 

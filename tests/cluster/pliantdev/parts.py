@@ -1,4 +1,4 @@
-"""The parts that ./dev test and CI are made of, as moments."""
+"""The parts of ./dev test and CI, as moments."""
 
 import os
 import sys
@@ -11,18 +11,17 @@ from .moments import Moment, moment
 from .settings import CLUSTER_SOURCES
 
 SANITIZERS = ("asan", "tsan")  # presets
-# Sanitizers can tell something of these. The others need a cluster, or are a search that would be
-# slowed down.
+# The sets that sanitizers run. The others need a cluster, or are a search that would become slower.
 SANITIZED_SETS = ("unit", "scenario", "simulation", "fuzz")
 
-# These are compiled with nvcc or against NCCL's headers; the rest is the release's.
+# Compiled with nvcc or with NCCL's headers; all other targets are as in the release preset.
 _CUDA_TARGETS = ("pliant_cuda_kernels", "pliant_nccl")
 
 FORMAT = moment("format", source_checks.check_format)
 TYPES = moment("types", source_checks.check_types)
 CHART = moment("chart", chart.run)
 ALERTS = moment("alerts and dashboard", prometheus.check)
-# Without its neighbours and the precompiled headers a file that forgot an #include shows.
+# Without a unity build and precompiled headers, a missing #include is an error.
 ALONE = moment("each file by itself", lambda: product.compile_preset("dev", "all"))
 CUDA = moment("compilation with CUDA", lambda: product.compile_preset("cuda", *_CUDA_TARGETS))
 KERAS = {
@@ -36,7 +35,7 @@ KERAS = {
 def ctest_moments(
     groups: Sequence[Sequence[str]], preset: str = "release", *, long: bool = False
 ) -> list[Moment]:
-    """Compiles sets, and runs each group of them by itself."""
+    """Compiles the sets, and runs each group of them separately."""
     suffix = "" if preset == "release" else f" ({preset})"
     compiling = f"compile{suffix}"
     sets = [name for group in groups for name in group]

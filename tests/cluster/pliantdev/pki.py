@@ -1,4 +1,4 @@
-"""A certificate authority of the cluster's own, kept in a folder, by the openssl command."""
+"""The cluster's own certificate authority, in a folder, made with the openssl command."""
 
 import secrets
 import subprocess
@@ -30,7 +30,7 @@ def _alternative_name(host: str) -> str:
 
 
 class Authority:
-    """Issues certificates into its folder; what is there already is used again."""
+    """Issues certificates into its folder. Existing ones are used again."""
 
     def __init__(self, directory: Path, name: str = "pliant-local-cluster"):
         self.directory = directory
@@ -50,9 +50,8 @@ class Authority:
     def issue(
         self, file: str, name: str, organization: str = "", hosts: Sequence[str] = ()
     ) -> tuple[Path, Path]:
-        """A certificate for client and server use and its key. Kubernetes reads `name` as the user,
-        `organization` as its group; `hosts` are the DNS names and IP addresses under which a server
-        may be called."""
+        """A certificate for client and server use, and its key. Kubernetes reads `name` as the user
+        and `organization` as its group. `hosts`: the server's DNS names and IP addresses."""
         with self._lock:
             certificate, key = self.directory / f"{file}.crt", self.directory / f"{file}.key"
             if not certificate.exists():
@@ -83,7 +82,8 @@ class Authority:
             unfinished.rename(certificate)
 
     def key_pair(self, file: str) -> tuple[Path, Path]:
-        """A public and a private key without a certificate, as for service account tokens."""
+        """A public and a private key without a certificate, for example for service account
+        tokens."""
         public, private = self.directory / f"{file}.pub", self.directory / f"{file}.key"
         if not public.exists():
             _new_key(private)

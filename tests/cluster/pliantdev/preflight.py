@@ -1,5 +1,5 @@
-"""Looks at the machine before anything is changed on it, and says what stands in the way and what
-to do about it."""
+"""Checks the machine before anything is changed on it, and reports obstacles with their
+remedies."""
 
 import os
 import platform
@@ -14,11 +14,11 @@ from .images import running_engine
 from .settings import CACHE, STATE
 
 _GIB = 1 << 30
-# Measured: a cold cache grows to about 20 GiB (images 7, Go modules and objects 5, C++ objects of
+# Measured: an empty cache grows to about 20 GiB (images 7, Go modules and objects 5, C++ objects of
 # all presets 6).
 _DISK_COLD = 25 * _GIB
 _DISK_WARM = 6 * _GIB
-_MEMORY = 5 * _GIB  # two jobs with eight learners, and a compiler beside them
+_MEMORY = 5 * _GIB  # for two jobs with eight learners, and a compiler
 
 
 def require_root() -> None:
@@ -30,12 +30,12 @@ def require_root() -> None:
 
 
 def check(*, cluster: bool) -> None:
-    """Raises one error that lists everything that is wrong. `cluster`: nodes are to be started, not
-    only a compiler."""
+    """Raises one error that lists all problems. `cluster`: the command starts nodes, not only a
+    compiler."""
     require_root()
     for folder in (CACHE, STATE):
         folder.mkdir(parents=True, exist_ok=True)
-    # Many pods, watches and object files: use what the machine allows.
+    # Pods, watches and object files need many descriptors: use as many as the machine allows.
     _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
     problems = [*_machine(), *(_cluster() if cluster else [])]

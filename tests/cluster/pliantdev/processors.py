@@ -1,10 +1,11 @@
-"""The share of the processors' time that the host of this virtual machine gave to others. It
-explains seconds that no change of the source does."""
+"""The share of processor time that the host of this virtual machine gave to others (steal). It
+explains slower runs that no change of the source explains."""
 
 from pathlib import Path
 
 _STAT = Path("/proc/stat")
-# user, nice, system, idle, iowait, irq, softirq, steal. The two that follow are part of the first.
+# user, nice, system, idle, iowait, irq, softirq, steal. The next two are already included in user
+# and nice.
 _FIELDS = 8
 
 
@@ -13,7 +14,7 @@ def read() -> str:
 
 
 def steal_percent(before: str, after: str) -> float:
-    """Between two readings of /proc/stat."""
+    """The percentage between two readings of /proc/stat."""
     earlier, later = _ticks(before), _ticks(after)
     passed = [late - early for early, late in zip(earlier, later, strict=True)]
     return 100 * passed[-1] / sum(passed) if sum(passed) else 0.0

@@ -35,7 +35,7 @@ for program in bin/pliant-*; do strip -o "stripped/${program#bin/}" "$program"; 
 
 CHART = REPO / "helm" / "pliant"
 NAMESPACE = "pliant-system"
-# The Prometheus of ./dev demo --dashboards, as the chart's default lets nobody read metrics.
+# For the Prometheus of ./dev demo --dashboards: by default the chart lets nobody read metrics.
 _METRICS_FROM = [
     {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "pliant-monitoring"}}}
 ]
@@ -48,7 +48,7 @@ class ProductImages:
 
 
 def compile_preset(preset: str, *targets: str, source: Path = REPO) -> None:
-    """Configures a preset and builds targets of it: seconds when the build directory is warm."""
+    """Configures a preset and builds its targets. Takes seconds if little has changed."""
     build_image.stage("build", "about 5 min")
     log = log_file(f"compile-{preset}")
     with phase(f"Compiling ({preset})"):
@@ -57,14 +57,14 @@ def compile_preset(preset: str, *targets: str, source: Path = REPO) -> None:
 
 
 def build_images() -> ProductImages:
-    """Images of the present source. Their tags follow from their contents, so that a Deployment
-    rolls when they change."""
+    """Images of the present source. Their tags are hashes of their contents, so that a Deployment
+    rolls out when they change."""
     _compile_programs(REPO)
     return ProductImages(operator=_image("operator"), learner=_image("learner"))
 
 
 def build_images_at(commit: str) -> ProductImages:
-    """Images of the source at a commit of this repository, made with the present tools."""
+    """Images of the source at a commit of this repository, built with the present tools."""
     named = ProductImages(
         **{name: f"localhost/pliant-at/{name}:{commit}" for name in _PROGRAMS}
     )
@@ -111,10 +111,10 @@ def _pack(name: str, image: str, source: Path = REPO) -> None:
             shutil.copy2(program, context)
         dockerfile = CLUSTER_SOURCES / "runtime.Dockerfile"
         engine().build(dockerfile, Path(context), image, log_file(f"image-{name}"), base=base)
-        engine().remove_others(image)  # of earlier sources
+        engine().remove_others(image)  # images of earlier sources
 
 
-# Stages of the Dockerfile for Python programs, and how long their bases take.
+# Stages of the Dockerfile for Python programs, and the build time of their bases.
 PYTHON_IMAGES = {"learner-pytorch": "about 2 min", "learner-tensorflow": "about 2 min"}
 
 
@@ -124,7 +124,7 @@ def build_python_image(name: str) -> str:
 
 
 def build_keras_test_image() -> str:
-    """The same for tests only: Keras over PyTorch and over JAX."""
+    """An image for tests only: Keras on PyTorch and on JAX."""
     below = build_image.stage("learner-pytorch-base", PYTHON_IMAGES["learner-pytorch"])
     dockerfile = CLUSTER_SOURCES / "keras.Dockerfile"
     base = f"localhost/pliant/keras-tests-base:{content_hash(below, dockerfile)}"
@@ -153,7 +153,7 @@ def _with_package(name: str, base: str) -> str:
 
 
 def load_image(image: str) -> None:
-    """Brings an image to the nodes' containerd, unless it is there."""
+    """Loads an image into the nodes' containerd, unless it is there."""
     if all(image in node.images() for node in cluster.nodes()):
         return
     with (

@@ -1,4 +1,4 @@
-"""Phases of work on the terminal, each with its elapsed time and a log of its own."""
+"""Shows phases of work on the terminal, each with its elapsed time and its own log."""
 
 import contextlib
 import os
@@ -21,15 +21,15 @@ def clock(seconds: float) -> str:
 
 
 def say(text: str) -> None:
-    """One line of progress, stamped with the time since the command was started. Goes to stderr:
-    stdout is for results."""
+    """Prints a line of progress, with the time since the command was started, on stderr: stdout is
+    for results."""
     print(f"[{clock(time.monotonic() - _STARTED):>6}] {text}", file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager
 def phase(title: str, expect: str = "") -> Iterator[None]:
-    """Says what begins (and how long it may take), ticks on a terminal meanwhile, and says how long
-    it took."""
+    """Prints what begins and how long it may take, shows a clock on a terminal meanwhile, and
+    prints how long it took."""
     begun = time.monotonic()
     say(f"{title} ..." + (f" ({expect})" if expect else ""))
     over = threading.Event()
@@ -72,7 +72,7 @@ def run_logged(
     env: Mapping[str, str] | None = None,
     append: bool = False,
 ) -> None:
-    """Runs a command with its output in `log`; if it fails, the error names the log and quotes its
+    """Runs a command with its output in `log`. If it fails, the error names the log and quotes its
     end."""
     with log.open("a" if append else "w") as out:
         print("+", *command, file=out, flush=True)

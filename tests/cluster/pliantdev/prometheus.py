@@ -1,4 +1,4 @@
-"""Debian's Prometheus: its image, and what promtool says of the chart's alerts and dashboards."""
+"""Debian's Prometheus: its image, and promtool's checks of the chart's alerts and dashboards."""
 
 import json
 import shutil
@@ -17,14 +17,14 @@ _ALERTS = REPO / "helm" / "pliant" / "files" / "alerts.yaml"
 _DASHBOARD = REPO / "helm" / "pliant" / "files" / "dashboards" / "pliant.json"
 _E2E = REPO / "tests" / "e2e"
 
-# `check config` reads the alerts too, since the configuration names them.
+# `check config` also reads the alerts, because the configuration names them.
 _CHECKS = """
 promtool check config /check/prometheus.yaml
 promtool check rules /check/dashboard.yaml
 promtool test rules /src/tests/unit/metrics/alerts_test.yaml
 """
 
-# Until each target was asked, and those that are to be well are, as far as that comes.
+# Waits, with a limit, until each target was scraped and the expected number of targets is up.
 _SCRAPE = """
 prometheus --config.file=/check/offline.yaml --storage.tsdb.path=/check/data \
   --web.listen-address=127.0.0.1:$1 --log.level=error &
@@ -41,15 +41,15 @@ wait
 
 
 def image() -> str:
-    """Builds it if need be."""
+    """The name of the image. Builds it if needed."""
     name = f"localhost/pliant/prometheus:{content_hash(_DOCKERFILE, DEBIAN_RELEASE)}"
     engine().ensure(_DOCKERFILE, CLUSTER_SOURCES, name, "prometheus", "about 30 s")
     return name
 
 
 def check() -> None:
-    """The demo's configuration, what it takes from whom, the alerts and their tests, and every
-    query of the dashboard."""
+    """Checks the demo's configuration, which series it accepts from which pods, the alerts and
+    their tests, and every query of the dashboard."""
     tools = image()
     log = log_file("promtool")
     config = _E2E / "monitoring" / "prometheus.yaml"

@@ -1,5 +1,5 @@
-"""Tests of what only images of Python programs have: Keras, too large for the build image, over each of the frameworks
-below it."""
+"""Tests of Keras on each of its backends. Only the images of Python programs have Keras: it is too
+large for the build image."""
 
 import subprocess
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from .images import Mounted, engine
 from .progress import log_file, phase, say
 from .settings import REPO
 
-# What KERAS_BACKEND says → the image that has it.
+# Value of KERAS_BACKEND → the image with this backend.
 BACKENDS: dict[str, Callable[[], str]] = {
     "tensorflow": lambda: product.build_python_image("learner-tensorflow"),
     "torch": product.build_keras_test_image,
@@ -21,7 +21,7 @@ _PACKAGE = "/usr/local/lib/python3.13/dist-packages/pliant"
 
 
 def run(backend: str) -> Counts:
-    """The package as it is in an image, against the coordinator of the build: each framework is one case."""
+    """Tests the package in an image with the coordinator of the build. Each backend is one case."""
     product.compile_preset("release", "pliant", "pliant-coordinator")
     image = BACKENDS[backend]()
     log = log_file(f"test-keras-{backend}")
@@ -32,7 +32,7 @@ def run(backend: str) -> Counts:
             "KERAS_BACKEND": backend,
             "PLIANT_BIN": "/src/build/release/bin",
             "PYTHONPATH": "/src/tests/scenario",
-            # The coordinator's libraries are those that the package brings.
+            # The coordinator uses the libraries in the package.
             "LD_LIBRARY_PATH": f"{_PACKAGE}/lib",
             "HOME": "/tmp",
         },

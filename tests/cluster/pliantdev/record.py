@@ -1,5 +1,5 @@
-"""The rows of a run in a file. It is whole at every moment: whatever ends the run, what was found
-before is kept."""
+"""The rows of a run in a file, which is complete at every moment: if the run is interrupted,
+earlier results are kept."""
 
 import json
 import os
@@ -12,13 +12,13 @@ from .rows import Row
 
 
 class Record:
-    """`head` says what was run, for example the source."""
+    """`head` identifies what was run, for example the source."""
 
     def __init__(self, file: Path, head: Mapping[str, Any]):
         self.file = file
         self.head = dict(head)
         self.rows: list[Row] = []
-        self.ended: list[str] = []  # the moments that came to their end, well or not
+        self.ended: list[str] = []  # moments that have ended, passed or failed
 
     def add(self, row: Row) -> None:
         """Replaces an earlier row of the same name."""

@@ -1,4 +1,4 @@
-"""What became of each part of a run of tests: a row of a table for people, and the same as JSON."""
+"""The result of each part of a test run: a row of a table for people, and the same as JSON."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,8 +24,8 @@ def total(rows: Iterable[Row]) -> Counts:
 
 
 def table(rows: Sequence[Row], before: Mapping[str, float] | None = None) -> list[str]:
-    """A header, and a line for each row. `before` adds a column: how many seconds each part took
-    when it passed last."""
+    """A header, and a line for each row. `before` adds a column: the seconds that each part took
+    when it last passed."""
     width = max((len(row.name) for row in rows), default=0)
     columns = ["seconds", *(["before"] if before is not None else []), "passed", "failed"]
     lines = [f"{'part':{width}}" + "".join(f"{column:>9}" for column in columns)]

@@ -1,5 +1,5 @@
-"""Pods that say what is not true, for a Prometheus that runs by the demo's configuration except for
-where it finds pods."""
+"""Pods that serve false metrics, for a Prometheus with the demo's configuration, apart from the
+discovery of pods."""
 
 import contextlib
 import http.server
@@ -26,7 +26,7 @@ pliant_coordinator_requests_total{{result="OK"}} 1
 _TOO_MUCH = "\n".join(f'pliant_learner_steps_total{{n="{n}"}} 1' for n in range(1001)) + "\n"
 _LONG_LABEL = f'pliant_learner_steps_total{{n="{"x" * 257}"}} 1\n'
 
-# Path: namespace, further facts of the pod, what it serves.
+# Path: namespace, other metadata of the pod, its /metrics.
 _PODS: dict[str, tuple[str, dict[str, str], str]] = {
     "/learner": ("team-a", _LEARNER, _ABOUT_OTHERS),
     "/flood": ("team-a", _LEARNER, _TOO_MUCH),
@@ -35,11 +35,11 @@ _PODS: dict[str, tuple[str, dict[str, str], str]] = {
     "/forged-operator": ("team-a", _OPERATOR, _ABOUT_OTHERS),
     "/stranger": ("team-a", {"controller_kind": "ReplicaSet"}, _ABOUT_OTHERS),
 }
-# Those that are asked, and whether what they say is taken.
+# The pods that are scraped, and whether the scrape is accepted (1) or not (0).
 TARGETS = {"/learner": 1, "/flood": 0, "/long": 0, "/operator": 1}
 
 _MINE = {"job_namespace": "team-a", "job_name": "mine", "namespace": "team-a", "pod": "learner"}
-# Of what is taken: the name, some of the labels, the value.
+# The series that must be accepted: name, some of the labels, value.
 _WANTED = (
     ("pliant_learner_steps_total", {**_MINE, "role": "learner"}, "7"),
     ("pliant_train_loss", {**_MINE, "role": "learner"}, "1"),
@@ -49,14 +49,15 @@ _WANTED = (
 
 @contextlib.contextmanager
 def pods() -> Iterator[list[dict[str, Any]]]:
-    """They serve meanwhile. As targets of Prometheus, with what Kubernetes says of them."""
+    """Serves the pods' metrics inside the context. Yields them as Prometheus targets, with the
+    metadata that Kubernetes would provide."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.send_response(200)
             self.send_header("Content-Type", "text/plain; version=0.0.4")
             self.end_headers()
-            with contextlib.suppress(ConnectionError):  # Prometheus has seen enough
+            with contextlib.suppress(ConnectionError):  # Prometheus closes at its limit
                 self.wfile.write(_PODS[self.path][2].encode())
 
         def log_message(self, *_: object) -> None:
@@ -85,7 +86,7 @@ def _target(path: str, port: int) -> dict[str, Any]:
 
 
 def offline(config: str) -> str:
-    """The configuration with its pods from a file."""
+    """The configuration, changed to read the pods from a file."""
     text, found = re.subn(
         r"kubernetes_sd_configs:\n +- role: pod\n(?: +namespaces: .*\n)?",
         "file_sd_configs: [{files: [targets.json]}]\n",
@@ -97,7 +98,7 @@ def offline(config: str) -> str:
 
 
 def check(answer: Any) -> None:
-    """What Prometheus holds, as promtool gives it."""
+    """Checks the series in Prometheus, in promtool's format."""
     series = [(one["metric"], one["value"][1]) for one in answer]
     up = {labels["pod"]: int(value) for labels, value in series if labels["__name__"] == "up"}
     if up != {path.removeprefix("/"): value for path, value in TARGETS.items()}:

@@ -1,4 +1,4 @@
-"""What a change can have broken: of its files, the tests and parts that read them. Pure."""
+"""Selects what a change may have broken: the tests and parts that read its files. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,22 +18,22 @@ from .file_map import (
     SET,
 )
 
-# Two tests of a second always run. Links of documents lead to any file, and they name what programs
-# say; sources are measured; the table of files and that of faults are held against all files.
+# Two tests of about a second always run: documents link to any file and quote messages, the length
+# of sources is checked, and the tables of files and of faults are compared with all files.
 _ALWAYS = frozenset({"documents_test", "dev_parts_test"})
-# These are compiled for CUDA only, which the graph of a release does not know.
+# Compiled only for CUDA, so the graph of the release preset lacks them.
 _CUDA_SOURCES = {"trainer/cuda/kernels.cu", "trainer/collective/nccl_functions.cc"}
-# The Python package in an image runs these. What is below its binding is the same for every
-# framework: one tells.
+# The Python package in an image runs these. The code below its binding is the same for every
+# framework, so a test with one framework is enough.
 _PROGRAMS_OF_PACKAGE = {"pliant", "pliant-coordinator"}
 _KERAS_OF_PROGRAMS = KERAS[0]
 
 
 @dataclass(frozen=True)
 class Reach:
-    tests: frozenset[str] = frozenset()  # of ctest
-    parts: frozenset[str] = frozenset()  # the others, of file_map.PARTS
-    targets: frozenset[str] = frozenset()  # to be compiled, whether or not a test runs them
+    tests: frozenset[str] = frozenset()  # tests of ctest
+    parts: frozenset[str] = frozenset()  # other parts, from file_map.PARTS
+    targets: frozenset[str] = frozenset()  # targets to compile, whether or not a test runs them
 
     def __or__(self, other: "Reach") -> "Reach":
         return Reach(
@@ -44,7 +44,7 @@ class Reach:
 @dataclass(frozen=True)
 class Selection:
     by_file: Mapping[str, Reach] = field(default_factory=dict)
-    unknown: frozenset[str] = frozenset()  # files that nothing is known of
+    unknown: frozenset[str] = frozenset()  # files without a row in file_map
 
     @property
     def whole(self) -> Reach:
@@ -69,7 +69,7 @@ def select(files: Iterable[str], graph: Graph) -> Selection:
 
 
 def sanitized(reach: Reach, sets: Sequence[str], graph: Graph) -> Reach:
-    """What is left of it for a sanitizer: the parts are programs of the release."""
+    """The part of it that a sanitizer runs: not the parts, which use programs of the release."""
     tests = {name for name in reach.tests if name in graph.tests and graph.tests[name].set in sets}
     return Reach(tests=frozenset(tests), targets=reach.targets)
 
@@ -112,13 +112,13 @@ def _from_it(file: str, graph: Graph) -> Reach:
     reach = Reach(parts=frozenset({CUDA} if for_cuda else ()))
     targets = graph.compiled_from(file)
     if not targets and not for_cuda:
-        # It is gone, or new, and CMake does not know it: its folder does.
+        # A deleted or new file, which CMake does not know: use its folder.
         return reach | _of_folder(file.rpartition("/")[0], graph)
     return reach | _of_targets(targets, graph)
 
 
 def _of_folder(folder: str, graph: Graph) -> Reach:
-    """Of the next folder above that CMake knows, if it does not know this one."""
+    """The reach of the folder, or of the closest parent folder that CMake knows."""
     while folder and not graph.of_folder(folder) and not graph.tests_in(folder):
         folder = folder.rpartition("/")[0]
     of_targets = _of_targets(graph.of_folder(folder), graph)
@@ -133,12 +133,13 @@ def _of_targets(targets: Iterable[str], graph: Graph) -> Reach:
 
 
 def _short(tests: Iterable[str], graph: Graph) -> frozenset[str]:
-    """Long tests run where the table names them, and in ./dev test all."""
+    """The tests that are not long. Long ones run if the table names them, and in ./dev test all."""
     return frozenset(name for name in tests if not graph.tests[name].long)
 
 
 def explain(selection: Selection, graph: Graph, *, width: int = 100) -> list[str]:
-    """Changed files → what is run for them. Files with the same reach stand together."""
+    """Lines that show changed files → what is run for them. Files with the same reach are
+    grouped."""
     together: dict[Reach, list[str]] = {}
     for file, reach in selection.by_file.items():
         together.setdefault(reach, []).append(file)
@@ -152,7 +153,7 @@ def explain(selection: Selection, graph: Graph, *, width: int = 100) -> list[str
 
 
 def words(reach: Reach, graph: Graph) -> str:
-    """Sets that are run as a whole are not listed by name."""
+    """The reach as text. Tests of sets that run as a whole are not listed by name."""
     found = [part for part in PARTS if part in reach.parts]
     sets: dict[str, list[str]] = {}
     for name in sorted(reach.tests):

@@ -1,4 +1,4 @@
-"""Where things lie, and the versions that the local cluster is made of."""
+"""Folders, and the versions of the local cluster's components."""
 
 import os
 from pathlib import Path
@@ -6,11 +6,10 @@ from pathlib import Path
 REPO = Path(__file__).resolve().parents[3]
 CLUSTER_SOURCES = REPO / "tests" / "cluster"
 
-# What can be made again from its inputs, keyed by a hash of them; shared by all checkouts on the
-# machine.
+# Results that can be rebuilt from their inputs, keyed by a hash of these; shared by all checkouts
+# on the machine.
 CACHE = Path(os.environ.get("PLIANT_CACHE", "/var/cache/pliant"))
-# What belongs to the cluster that runs now: process ids, certificates, logs, the nodes' disks,
-# checkpoints.
+# State of the running cluster: process ids, certificates, logs, the nodes' disks, checkpoints.
 STATE = Path(os.environ.get("PLIANT_STATE", "/var/lib/pliant"))
 
 DEBIAN_RELEASE = "trixie"

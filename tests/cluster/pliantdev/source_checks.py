@@ -1,4 +1,4 @@
-"""Checks of the source that run nothing of it: its format, and the types of the Python package."""
+"""Static checks of the source: its format, and the types of the Python package."""
 
 from . import build_image
 from .progress import log_file, phase

@@ -1,4 +1,4 @@
-"""The files of the source, by git or, where there is none, by what lies there."""
+"""The files of the source: those that git lists or, without git, those in the folder."""
 
 import hashlib
 import re
@@ -9,13 +9,13 @@ from pathlib import Path
 from .errors import DevError
 from .settings import CACHE, REPO
 
-# What .gitignore names, and what tools ignore by a file of their own.
+# Folders named in .gitignore, or ignored by a tool's own file.
 _NO_SOURCE = {".git", ".cache", ".mypy_cache", ".ruff_cache", "build", "__pycache__"}
 
 
 def git(*arguments: str, root: Path = REPO) -> str | None:
-    """What git prints; None where it fails or is not installed."""
-    # In a build image the files may belong to somebody else.
+    """git's output; None if it fails or is not installed."""
+    # In a build image the files may belong to another user.
     command = ["git", "-c", "safe.directory=*", "-C", str(root), *arguments]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -25,12 +25,12 @@ def git(*arguments: str, root: Path = REPO) -> str | None:
 
 
 def commit() -> str:
-    """Of the checkout; empty where there is no git."""
+    """The commit of the checkout; empty without git."""
     return (git("rev-parse", "--short", "HEAD") or "").strip()
 
 
 def resolve(name: str, root: Path = REPO) -> str:
-    """The commit that a name means, abbreviated to the same length each time."""
+    """The commit of a name, always abbreviated to the same length."""
     asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
     found = (git(*asked, root=root) or "").strip()
     if not re.fullmatch("[0-9a-f]{40}", found):
@@ -42,7 +42,7 @@ def resolve(name: str, root: Path = REPO) -> str:
 
 
 def at(commit: str, root: Path = REPO, cache: Path = CACHE) -> Path:
-    """The files of a commit, in a folder of their own. They are not to be changed."""
+    """The files of a commit, in a separate folder. They must not be changed."""
     folder = cache / "commits" / commit
     if not folder.exists():
         with tempfile.TemporaryDirectory(dir=cache) as scratch:
@@ -73,7 +73,7 @@ def files(root: Path = REPO) -> list[str]:
 
 
 def identity(root: Path = REPO) -> str:
-    """The same for the same contents, committed or not."""
+    """A hash of the contents, equal for equal contents, committed or not."""
     digest = hashlib.sha256()
     for name in files(root):
         path = root / name

@@ -1,4 +1,4 @@
-"""Starts the local cluster, with the present source's operator in it or bare."""
+"""Starts the local cluster, with or without the operator."""
 
 from . import assets, cluster, preflight, product, source_tree
 from .progress import phase, say
@@ -6,7 +6,7 @@ from .settings import REPO
 
 
 def up(commit: str | None = None) -> product.ProductImages:
-    """`commit`: as source_tree.resolve gives it, whose operator is installed instead of the present
+    """`commit`: a result of source_tree.resolve; its operator is installed instead of the present
     one."""
     preflight.check(cluster=True)
     made = assets.build()

@@ -1,4 +1,4 @@
-"""Runs programs that tell what they do, and in their last line how many checks passed."""
+"""Runs programs that print their progress, and in their last line how many checks passed."""
 
 import contextlib
 import subprocess
@@ -9,7 +9,7 @@ from pathlib import Path
 from .counts import Counts
 from .progress import log_file, phase, say
 
-_PATIENCE_SECONDS = 20  # for a program that was interrupted with us, and clears up
+_PATIENCE_SECONDS = 20  # time for an interrupted program to clean up
 
 
 def run(
@@ -18,7 +18,7 @@ def run(
     environment: Mapping[str, str],
     heard: Callable[[], None] = lambda: None,
 ) -> Counts:
-    """`heard` is called after each line."""
+    """Runs the program. `heard` is called after each line of its output."""
     log = log_file("test-" + title.rpartition(" ")[2])
     last = ""
     with phase(f"Running {title}"), log.open("w") as out, _started(command, environment) as program:
@@ -38,7 +38,7 @@ def run(
 def _started(
     command: Sequence[str | Path], environment: Mapping[str, str]
 ) -> Iterator[subprocess.Popen[str]]:
-    """It does not outlive us: the next run would find it at work on the cluster."""
+    """Ends the program with us: otherwise it would disturb the next run on the cluster."""
     program = subprocess.Popen(
         command,
         env=environment,

@@ -1,4 +1,4 @@
-"""./dev test: the moments that the named sets are, and what is said of them at the end."""
+"""./dev test: the moments of the named sets, and the report at the end."""
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,17 +12,17 @@ from .moments import Moment, pending, play
 from .progress import log_file, say
 from .record import Record
 
-# Each should take two cores at most two and a half hours.
+# Each should take at most two and a half hours on two cores.
 _HALVES = ("all/1", "all/2")
 _ALL = ("all", *_HALVES)
-CHANGED = "changed"  # of changed.py
+CHANGED = "changed"  # see changed.py
 SETS = (*ctest.SETS, "chart", "e2e", CHANGED, *_ALL)
 
 
 def test(
     sets: Sequence[str], preset: str, cifar10: Path | None = None, resume: bool = False
 ) -> int:
-    """The last line counts all cases."""
+    """Runs the sets. The last line of the output counts all cases."""
     if not {*sets} & {*_ALL}:
         return run_once("test", of_sets(sets, preset), with_cluster=_with_e2e(sets))
     halves = _HALVES if "all" in sets else sets
@@ -61,7 +61,8 @@ def check_arguments(sets: Sequence[str], cifar10: Path | None, resume: bool) -> 
 
 
 def of_sets(sets: Sequence[str], preset: str = "release") -> list[Moment]:
-    """Without names: all but what is long, and of e2e the story only."""
+    """The moments of the sets. Without names: everything that is not long, and only the story of
+    e2e."""
     compiled = [name for name in ctest.SETS if name in sets or not sets]
     moments = [parts.CHART] if "chart" in sets or not sets else []
     moments += parts.ctest_moments(ctest.together(compiled), preset) if compiled else []
@@ -75,7 +76,7 @@ def _with_e2e(sets: Sequence[str]) -> bool:
 
 
 def of_half(half: str, preset: str, cifar10: Path | None, known: Record) -> list[Moment]:
-    """What needs no cluster comes first. Sanitizers and the CUDA build are left to CI."""
+    """The first half needs no cluster. Sanitizers and the CUDA build run only in CI."""
     if half == "all/1":
         alone = [[name] for name in ctest.SETS]
         of_ctest = parts.ctest_moments(alone, preset, long=True)
@@ -96,7 +97,7 @@ def _new_record(file: Path, head: Mapping[str, Any]) -> Record:
 
 
 def earlier_record(file: Path, head: Mapping[str, Any]) -> Record | None:
-    """None if it does not exist or is not of what is to be run now."""
+    """The record to resume; None if there is none, or if its `head` differs from this run's."""
     found = record.load(file)
     if not found:
         say(f"there is nothing to resume in {file}: starting from the beginning")
@@ -137,7 +138,7 @@ def _run(
 
 @contextmanager
 def summary(records: Sequence[Record], before: Mapping[str, float] | None = None) -> Iterator[None]:
-    """Prints the rows at the end, also at that of an interrupted run."""
+    """Prints the rows at the end, also after an interruption."""
     stat = processors.read()
     try:
         yield

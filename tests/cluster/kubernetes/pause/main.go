@@ -1,4 +1,4 @@
-// The first process of every pod: it holds the pod's namespaces open until it is told to end.
+// The first process of every pod: it keeps the pod's namespaces open until it receives a signal to end.
 package main
 
 import (
