@@ -18,10 +18,10 @@ from story.stage import Stage
 def main() -> int:
     parser = argparse.ArgumentParser(prog="./dev demo", description=__doc__, allow_abbrev=False)
     parser.add_argument(
-        "--json", metavar="FILE", type=Path, help="write what was measured and checked to this file too"
+        "--json", metavar="FILE", type=Path, help="also write the measurements and checks to this file"
     )
     parser.add_argument(
-        "--html", metavar="FILE", type=Path, help="write the chart of GPU slots to this file too, as a web page"
+        "--html", metavar="FILE", type=Path, help="also write the chart of GPU slots to this file, as a web page"
     )
     parser.add_argument("--svg", metavar="FILE", type=Path, help="write the chart of GPU slots to this file too, as SVG")
     parser.add_argument(

@@ -126,13 +126,13 @@ def write_result(file: Path, name: str, seconds: float, found: list[Check]) -> N
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="./dev test e2e", description=__doc__)
-    parser.add_argument("--all", action="store_true", help="the long ones too")
+    parser.add_argument("--all", action="store_true", help="also play the long moments")
     parser.add_argument(
-        "--churn-minutes", metavar="N", type=float, default=5.0, help="how long jobs come and go for --all; default: 5"
+        "--churn-minutes", metavar="N", type=float, default=5.0, help="with --all: duration of the churn; default: 5"
     )
     parser.add_argument("--only", metavar="WORD", default="", help="only moments whose name contains this")
-    parser.add_argument("--skip", metavar="NAME", action="append", default=[], help="not the moment of this name")
-    parser.add_argument("--results", metavar="FILE", type=Path, help="each moment adds a line of JSON when it is over")
+    parser.add_argument("--skip", metavar="NAME", action="append", default=[], help="leave out the moment with this name")
+    parser.add_argument("--results", metavar="FILE", type=Path, help="append a line of JSON after each moment")
     where.add_arguments(parser)
     arguments = parser.parse_args()
     screen = Screen(sys.stdout)

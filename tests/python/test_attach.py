@@ -234,7 +234,7 @@ class AttachTest(unittest.TestCase):
                         if others:
                             self.with_others()
                         with self.assertRaisesRegex(
-                            InvalidProgram, "a second backward pass through"
+                            InvalidProgram, "a second backward pass in a batch"
                         ):
                             self.train(backward=more(second, shard))
             self.make(overlap=False)
@@ -345,7 +345,7 @@ class AttachTest(unittest.TestCase):
             "was not committed": lambda step: [step.backward(self.loss(b)) for b in step],
             "a tensor of one number": lambda step: [step.backward(3.0) for _ in step],
             "no parameter has a gradient": lambda step: list(step),
-            "no batch is at hand": lambda step: ([step.backward(self.loss(b)) for b in step], step.backward(self.penalty())),
+            "there is no current batch": lambda step: ([step.backward(self.loss(b)) for b in step], step.backward(self.penalty())),
         }  # fmt: skip
         for message, do in cases.items():
             with self.subTest(message):
@@ -359,7 +359,7 @@ class AttachTest(unittest.TestCase):
         return nn.functional.cross_entropy(self.model(inputs), targets)
 
     def test_wrong_settings_are_said(self):
-        with self.assertRaisesRegex(InvalidProgram, "are given together"):
+        with self.assertRaisesRegex(InvalidProgram, "must be given together"):
             self.make(test_data=data())
         with self.assertRaisesRegex(InvalidProgram, "epochs is 0"):
             self.make(epochs=0)

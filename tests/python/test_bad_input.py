@@ -37,13 +37,13 @@ CASES = {
     ),
     "data": (1, "loading data failed: KeyError: 'sample 77 has no label' (", "in __getitem__"),
     "nan": (2, "step 3 cannot be taken, its loss is nan", "Traceback"),
-    "skip": (0, "all steps done", "step 3 is skipped although its loss is nan"),
+    "skip": (0, "all steps done", "step 3 is skipped because its loss is nan"),
     # NaN parameters give NaN losses: the training continues to the end.
     "warn": (0, "all steps done", "step 3 is taken although its loss is nan"),
     "typo": (2, "on_nonfinite is 'typo': it must be 'stop' or 'skip' or 'warn'", "Traceback"),
     "own step": (2, "the loop calls optimizer.step(): step.commit() takes", "program.py"),
     "meta": (2, "is on the device meta", "Traceback"),
-    "iterable": (2, "have no __len__: samples are dealt to learners by their index", "Traceback"),
+    "iterable": (2, "have no __len__: samples are assigned to learners by their index", "Traceback"),
     "divide": (2, "30 is not a positive multiple of logicalShards (8)", "Traceback"),
 }
 

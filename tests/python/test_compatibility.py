@@ -210,7 +210,7 @@ class ParametersTest(Case):
             ({"parameters": '{"learningRate": NaN}'}, f"is NaN: it must be {number}"),
             ({"parameters": '{"learningRate": 1e999}'}, f"is Infinity: it must be {number}"),
             (of_file(momentum=1), "is 1: it must be a number of at least 0 and below 1"),
-            (of_file(optimizer="Adam", momentum=0.9), "is 0.9: the optimizer Adam has none, only SGD and RMSprop have"),
+            (of_file(optimizer="Adam", momentum=0.9), "is 0.9: the optimizer Adam does not use it, only SGD and RMSprop do"),
             (of_file(weightDecay=-0.1), "is -0.1: it must be a number of at least 0"),
             (of_file(learningRatePolicy="linear"), 'is "linear": it must be one of fixed, step, multistep, exponential, cosine, poly, inverse, plateau'),
             (of_file(stepSize=3), "is 3: the learning rate's policy fixed does not use it, only step does"),

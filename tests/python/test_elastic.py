@@ -155,7 +155,7 @@ class RequestTest(ScenarioTest):
             environment={"TOY_GPUS": "2"},
         )
         job.wait(
-            "its GPUs are told of",
+            "its GPUs are reported",
             lambda: job.progress()["problem"]["reason"] == "GpusUnusable",
         )
 

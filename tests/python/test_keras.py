@@ -379,20 +379,20 @@ class KerasLoopTest(unittest.TestCase):
         cases = {
             "no trainable variable has a gradient": lambda: list(next(self.attach().steps())),
             "have no __len__ and __getitem__": lambda: self.attach(iter(nothing)),
-            "are a PyDataset .* so give the arrays": lambda: self.attach(Made()),
+            "are a PyDataset .* give the arrays": lambda: self.attach(Made()),
             "differ in length: \\[48, 56\\]": lambda: self.attach((self.data()[0], self.data(48)[1])),
             "no_such_loss": lambda: self.attach(loss="no_such_loss"),
             "step 0 cannot be taken, its loss is nan": lambda: (self.attach(self.data(scale=float("nan"))), self.train()),
             "must be a pair": lambda: (self.attach((*self.data(), self.data()[1])), self.train()),
-            "need a loss": lambda: self.attach(loss=None, test_data=self.data()),
+            "need loss or evaluate": lambda: self.attach(loss=None, test_data=self.data()),
             "30 is not a positive multiple of logicalShards \\(8\\)": lambda: self.attach(batch_size=30, logical_shards=8),
             "overlap is for PyTorch models, and this is a Keras model": lambda: self.attach(overlap=False),
             "loss_reduction is for PyTorch models": lambda: self.attach(loss_reduction="sum"),
             "batch_size is '16': it must be a whole number from 1": lambda: self.attach(batch_size="16"),
             "the optimizer: .*no_such": lambda: self.attach(optimizer="no_such"),
             "evaluate returned None": lambda: (self.attach(test_data=self.data(), evaluate=lambda _: None), self.train()),
-            "the batch at hand was trained already: call step.train": self.train_twice,
-            "the weight .*kernel is frozen, and was changed": self.change_what_is_frozen,
+            "the current batch was trained already: call step.train": self.train_twice,
+            "the weight .*kernel is frozen, but was changed": self.change_what_is_frozen,
         }  # fmt: skip
         for message, do in cases.items():
             with self.subTest(message), self.assertRaisesRegex(PliantError, message):

@@ -167,7 +167,7 @@ class StreamTest(Loop):
             stream = None
 
         self.make(Short(data()))
-        with self.assertRaisesRegex(InvalidProgram, "ended after 14 samples in epoch 0: of 60"):
+        with self.assertRaisesRegex(InvalidProgram, "ended after 14 samples in epoch 0: with the 60"):
             self.train()
         for wrong, what in ((Unsized(), "no __len__"), (Plain([1]), "nor stream")):
             with self.assertRaisesRegex(InvalidProgram, what):
@@ -433,7 +433,7 @@ class WatcherTest(Loop):
             goes_on.wait()
 
         for flush, most, seconds, said in (
-            (full, 1000, 60.0, "no more of them: OSError.*No space left"),
+            (full, 1000, 60.0, "no further events are written: OSError.*No space left"),
             (hangs, 8, 0.1, "too slow"),
         ):
             reached.clear()

@@ -86,7 +86,7 @@ class SettingsTest(Misuse):
             ({"name": ""}, "name is '': it must be a text that is not empty"),
             ({"collate": "stack"}, "collate is 'stack': it must be a function"),
             ({"test_data": data(), "evaluate": 3}, "evaluate is 3: it must be a function"),
-            ({"loss": "mse"}, "loss is for Keras models, and this is none"),
+            ({"loss": "mse"}, "loss is for Keras models, and this is not one"),
             ({"scaler": object()}, "the scaler is a object: it must be a torch.amp.GradScaler"),
             ({"model": object(), "optimizer": 1}, "the model is a object: it must be a torch.nn.Module or"),
             ({"optimizer": object()}, "the optimizer is a object: it must be a torch.optim.Optimizer"),
@@ -186,8 +186,8 @@ class LoopTest(Misuse):
     def test_a_wrong_order(self):
         self.check("the step is committed already: call step.commit.. once", do_step=lambda step: step.commit())
         self.check("the step was not committed: call step.commit.. at its end, in place of optimizer.step", commit=False)
-        self.check("the step is not complete: .* after the loop over it", do_batch=lambda step, batch: step.commit())
-        self.check("no batch is at hand", do_step=lambda step: step.backward(self.loss(data()[:4])), commit=False)
+        self.check("the step is not complete: .* after the loop over the step", do_batch=lambda step, batch: step.commit())
+        self.check("there is no current batch", do_step=lambda step: step.backward(self.loss(data()[:4])), commit=False)
         self.check("comes too late: register state before", do_step=lambda step: self.elastic.register("s", nn.Linear(1, 1)))
         self.check("watch.* comes too late", do_step=lambda step: self.elastic.watch(pliant.ProgressBar()))
         self.check("are iterated once", do_step=lambda step: next(self.elastic.steps()))
@@ -198,8 +198,8 @@ class LoopTest(Misuse):
 
     def test_what_evaluate_returns(self):
         for returned, said in (
-            (None, "evaluate returned None: it returns the loss of the batch, or"),
-            ((1.0, 2, 3), "evaluate returned 3 values: it returns the loss"),
+            (None, "evaluate returned None: it must return the loss of the batch, or"),
+            ((1.0, 2, 3), "evaluate returned 3 values: it must return the loss"),
             ("low", "the loss that evaluate returned is a str: it must be one number"),
             (torch.ones(3), "the loss that evaluate returned is a Tensor: it must be one number"),
             ((1.0, "all"), "the number of right samples that evaluate returned is a str"),
@@ -272,14 +272,14 @@ class AgainTest(Misuse):
                 if step.number == 4:
                     self.elastic.close()
                     break
-        self.assertNotIn("goes on", self.told.getvalue())
+        self.assertNotIn("resumes", self.told.getvalue())
         self.make(checkpoint_dir=folder, epochs=2)
         self.train()
-        self.assertRegex(self.told.getvalue(), rf"pliant: goes on from step \d of 8 in {folder}/local; another")
-        self.assertNotIn("complete already", self.told.getvalue())
+        self.assertRegex(self.told.getvalue(), rf"pliant: resumes from step \d of 8 in {folder}/local; to start again")
+        self.assertNotIn("already complete", self.told.getvalue())
         self.make(checkpoint_dir=folder, epochs=2)
         self.train()
-        self.assertIn(f"pliant: complete already: {folder}/local holds the training's end, after step 8", self.told.getvalue())
+        self.assertIn(f"pliant: already complete: {folder}/local has the final state, after step 8", self.told.getvalue())
 
 
 SCRIPT = """
@@ -366,11 +366,11 @@ class ProcessTest(unittest.TestCase):
         script = self.script("train(epochs=1000)")
         code, _, log = self.interrupt(*script)
         self.assertEqual(code, -signal.SIGINT, "which shells show as 130")
-        self.assertIn("pliant: interrupted: the next run goes on from", log)
+        self.assertIn("pliant: interrupted: the next run resumes from", log)
         self.assertEqual(log.count("Traceback"), 1)
         began = time.monotonic()
         code, _, log = self.interrupt(*script)
-        self.assertRegex(log, r"pliant: goes on from step \d+ of 4000 in")
+        self.assertRegex(log, r"pliant: resumes from step \d+ of 4000 in")
         self.assertLess(time.monotonic() - began, 60)
         caught = self.script("try:\n    train(epochs=1000)\nexcept KeyboardInterrupt:\n    print('caught')\n    sys.exit(7)")
         code, out, log = self.interrupt(*caught)

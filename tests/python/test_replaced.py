@@ -229,11 +229,11 @@ class ReplacedTest(unittest.TestCase):
             double: "the parameter layer.weight of the model had the shape .3, 6. and the type torch.float32 when the "
             "training was attached, and has .3, 6. and torch.float64 now: convert the model before pliant.attach",
             larger: "the buffer mean of the model had the shape .6,. .* and has .7,. and torch.float32 now",
-            new_parameter: "the parameter tail.weight of the model is another one .*with torch.no_grad",
+            new_parameter: "the parameter tail.weight of the model was replaced after .*with torch.no_grad",
             new_layer: "head was added to the model after the training was attached: .* Make it before pliant.attach",
             new_buffer: "late was added to the model",
             delete: "the buffer mean of the model is gone|mean was removed from the model",
-            no_more: "the buffer seen of the model is gone since the training was attached",
+            no_more: "the buffer seen of the model was removed after the training was attached",
             parametrize: "parametrizations of tail was added to|weight.*of tail was removed|the parameter tail.weight of",
         }
         for after, said in cases.items():
@@ -287,7 +287,7 @@ class ReplacedTest(unittest.TestCase):
                 self.other.register_buffer("mean", self.mean)
 
         self.train(Shared(in_place))
-        with self.assertRaisesRegex(InvalidProgram, "the buffer mean of the model stands in several places"):
+        with self.assertRaisesRegex(InvalidProgram, "the buffer mean of the model is in several places"):
             self.train(Shared(assigned))
 
     def test_averaged_parameters_while_it_is_evaluated(self):

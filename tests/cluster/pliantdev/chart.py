@@ -246,7 +246,7 @@ def _must_fail(action: Callable[[], object]) -> None:
         action()
     except DevError:
         return
-    raise DevError("this was to be refused, and was not")
+    raise DevError("this must be refused, but was accepted")
 
 
 def _life(tools: _Tools, report: _Report) -> None:
@@ -436,7 +436,7 @@ def _check_job_pods(tools: _Tools) -> None:
 
     def expect(words: str, answer: str) -> None:
         if words not in answer:
-            raise DevError(f"{words!r} was to be in: {answer}")
+            raise DevError(f"{words!r} is missing in: {answer}")
 
     taken = "pod/one created"
     labels = "labels of pliant.dev are the operator's"

@@ -11,10 +11,10 @@ from .errors import DevError
 from .lock import exclusive
 
 _DESCRIPTION = """\
-Builds Pliant, and runs it and its tests on a Kubernetes of its own on this machine.
+Builds Pliant, and runs it and its tests on a local Kubernetes cluster on this machine.
 
-It needs root, the registries of Debian, Go and Python packages, and nothing else. Results are
-cached in /var/cache/pliant (PLIANT_CACHE), the running cluster lies in /var/lib/pliant
+It needs only root and the registries of Debian, Go and Python packages. Results are cached in
+/var/cache/pliant (PLIANT_CACHE); the state of the running cluster is in /var/lib/pliant
 (PLIANT_STATE).
 """
 
@@ -38,7 +38,7 @@ def _parser() -> argparse.ArgumentParser:
 
     up = word(
         "up",
-        "build what is needed, start the cluster, install the operator; again to bring in an edit",
+        "build what is needed, start the cluster, install the operator; run it again after an edit",
     )
     version = up.add_mutually_exclusive_group()
     version.add_argument(
@@ -47,10 +47,11 @@ def _parser() -> argparse.ArgumentParser:
     version.add_argument(
         "--commit",
         metavar="COMMIT",
-        help="the operator of this commit, to try an upgrade from it: ./dev up then installs the "
-        "present one. Its learners' image is localhost/pliant-at/learner:COMMIT, with 12 digits",
+        help="install the operator of this commit, to test an upgrade from it: the next ./dev up "
+        "installs the present one. Image of its learners: localhost/pliant-at/learner:COMMIT, with "
+        "the first 12 digits of the commit",
     )
-    word("demo", "play the story: two trainings share eight GPUs, and lose nothing by it")
+    word("demo", "run the demo: two trainings share eight GPUs without a change of their results")
     test = word(
         "test", "run tests: chart, unit to integration and the end-to-end story, or the sets named"
     )
@@ -59,21 +60,21 @@ def _parser() -> argparse.ArgumentParser:
         nargs="*",
         type=_test_set,
         metavar="SET",
-        help=f"{', '.join(testing.SETS)}; changed: what the changes since a commit can have broken; "
-        "all: the long ones too, in two halves, of which the first needs no cluster",
+        help=f"{', '.join(testing.SETS)}; changed: what changes since a commit may have broken; "
+        "all: long tests too, in two halves, the first of which needs no cluster",
     )
     test.add_argument(
         "--since",
         metavar="COMMIT",
-        help="changed: compare with it; default: where the branch left origin/main, or main",
+        help="changed: commit to compare with; default: where HEAD left origin/main, or main",
     )
     test.add_argument(
-        "--dry-run", action="store_true", help="changed: say what would be run and why, no more"
+        "--dry-run", action="store_true", help="changed: only print what would be run, and why"
     )
     test.add_argument(
         "--no-cluster",
         action="store_true",
-        help="changed: leave out what starts the local cluster, for example on a shared machine",
+        help="changed: leave out tests on the local cluster, for example on a shared machine",
     )
     test.add_argument(
         "--fail-fast", action="store_true", help="changed: stop after the first test that fails"
@@ -81,44 +82,44 @@ def _parser() -> argparse.ArgumentParser:
     test.add_argument(
         "--resume",
         action="store_true",
-        help="all: leaves out what has passed before, of the same source",
+        help="all: skip tests that have already passed with the same source",
     )
     own_cluster.add_arguments(test)
     test.add_argument(
         "--cifar10",
         type=Path,
         metavar="FOLDER",
-        help="all: CIFAR-10 in its binary version, on some of which ResNet-18 is trained, too",
+        help="all: folder of CIFAR-10, binary version; ResNet-18 is also trained on a part of it",
     )
     test.add_argument(
         "--preset",
         default="release",
         choices=["dev", "release", "asan", "tsan"],
-        help="of CMakePresets.json; default: release, of which the images are made",
+        help="preset in CMakePresets.json; default: release, from which the images are made",
     )
-    figures = word("bench", "measure, beside rivals where there are some")
+    figures = word("bench", "run benchmarks, also of comparable software where there is some")
     figures.add_argument("what", choices=bench.BENCHES)
     figures.add_argument(
-        "--json", type=Path, metavar="FILE", help="the rows, as JSON; not the planner's"
+        "--json", type=Path, metavar="FILE", help="write the rows as JSON; not for the planner"
     )
     figures.add_argument("--quick", action="store_true", help="fewer repeats and cases")
     figures.add_argument(
-        "--only", nargs="+", default=[], metavar="NAME", help="of the trainer's benches"
+        "--only", nargs="+", default=[], metavar="NAME", help="trainer: only these benches"
     )
     figures.add_argument(
-        "--cifar10", type=Path, metavar="FOLDER", help="images; else they are made up"
+        "--cifar10", type=Path, metavar="FOLDER", help="images; default: made-up images"
     )
     figures.add_argument(
         "--churn-seconds",
         type=int,
         metavar="N",
-        help="of the operator's: so long jobs and pods come and go (default: 60)",
+        help="operator: create and delete jobs and pods for this time (default: 60)",
     )
     word("build", "compile everything and make the images, without starting anything")
-    word("status", "say what runs")
+    word("status", "show the processes and nodes of the cluster")
     logs = word("logs", "print the operator's log, or that of a process of the cluster")
     logs.add_argument(
-        "name", nargs="?", help="as ./dev status prints it, for example node-1/kubelet"
+        "name", nargs="?", help="a name in ./dev status, for example node-1/kubelet"
     )
     word("kubectl", "kubectl on the local cluster")
     word("helm", "helm on the local cluster")
@@ -129,19 +130,19 @@ def _parser() -> argparse.ArgumentParser:
     node_exec.add_argument("node")
     node_exec.add_argument("command", nargs=argparse.REMAINDER)
     for name, text in (
-        ("node-down", "end a node with all that runs in it, as a loss of power does"),
-        ("node-up", "start a node again that was ended"),
+        ("node-down", "end a node and everything that runs in it, like a loss of power"),
+        ("node-up", "start a node again after node-down"),
     ):
         word(name, text).add_argument("node")
     restart = word(
         "restart", "kill a process of the cluster, and start it again: ./dev restart etcd --after 5"
     )
-    restart.add_argument("name", help="as ./dev status prints it")
+    restart.add_argument("name", help="a name in ./dev status")
     restart.add_argument("--after", type=float, default=0.0, metavar="SECONDS", help="default: 0")
-    shell = word("shell", "a shell, or a command, in the build image, with the source mounted")
+    shell = word("shell", "run a shell or a command in the build image, with the source mounted")
     shell.add_argument("command", nargs=argparse.REMAINDER)
-    word("ci", "what .ci/run runs")
-    word("down", "end the cluster: nothing of it keeps running")
+    word("ci", "run all checks of a change, as .ci/run does")
+    word("down", "end the cluster and all its processes")
     word("clean", "end the cluster and remove all caches")
     return parser
 

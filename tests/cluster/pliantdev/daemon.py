@@ -129,7 +129,7 @@ def wait_until(
                 )
         if time.monotonic() > deadline:
             raise DevError(
-                f"gave up waiting until {what} after {timeout_seconds:.0f} s",
+                f"waiting until {what} timed out after {timeout_seconds:.0f} s",
                 log=needs[-1].log if needs else None,
             )
         time.sleep(0.05)

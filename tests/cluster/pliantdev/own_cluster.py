@@ -21,15 +21,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         _FLAG, choices=[LOCAL, CURRENT], default=LOCAL, help="e2e: where it runs; default: local"
     )
-    parser.add_argument("--learner-image", metavar="IMAGE", help="e2e, current: Pliant's learner")
+    parser.add_argument("--learner-image", metavar="IMAGE", help="e2e, current: learner's image")
     parser.add_argument(
-        "--pytorch-image", metavar="IMAGE", help="e2e, current: of PyTorch programs"
+        "--pytorch-image", metavar="IMAGE", help="e2e, current: image for PyTorch programs"
     )
     parser.add_argument(
-        "--tensorflow-image", metavar="IMAGE", help="e2e, current: of Keras programs"
+        "--tensorflow-image", metavar="IMAGE", help="e2e, current: image for Keras programs"
     )
     parser.add_argument(
-        "--checkpoint-claim", metavar="NAME", help="e2e, current: for the trainings' checkpoints"
+        "--checkpoint-claim", metavar="NAME", help="e2e, current: claim for the checkpoints"
     )
 
 

@@ -68,7 +68,7 @@ def check() -> None:
         )
         run_logged(engine().command_to_run(tools, inside), log, "promtool", append=True)
     with (
-        phase("Checking whose series Prometheus takes for whose"),
+        phase("Checking which series Prometheus accepts from which pod"),
         tempfile.TemporaryDirectory(dir=CACHE) as scratch,
         scraping.pods() as targets,
     ):

@@ -102,7 +102,7 @@ def check(answer: Any) -> None:
     series = [(one["metric"], one["value"][1]) for one in answer]
     up = {labels["pod"]: int(value) for labels, value in series if labels["__name__"] == "up"}
     if up != {path.removeprefix("/"): value for path, value in TARGETS.items()}:
-        raise DevError(f"of the pods these were asked, and taken for well: {up}")
+        raise DevError(f"unexpected values of `up` by pod: {up}")
     own = ("up", "scrape_")
     taken = [one for one in series if not one[0]["__name__"].startswith(own)]
     for name, labels, value in _WANTED:
@@ -111,9 +111,9 @@ def check(answer: Any) -> None:
         if len(found) != 1:
             raise DevError(f"{wanted} {value} is not there: {taken}")
     if len(taken) != len(_WANTED):
-        raise DevError(f"there is more than was to be taken: {taken}")
+        raise DevError(f"Prometheus accepted more series than expected: {taken}")
     if odd := [one for one in taken if any(name.startswith("exported_") for name in one[0])]:
-        raise DevError(f"what the pod said beside the truth is kept: {odd}")
+        raise DevError(f"labels set by the pod itself were kept: {odd}")
 
 
 def free_port() -> int:

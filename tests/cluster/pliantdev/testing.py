@@ -40,7 +40,7 @@ def test(
     try:
         return _run(records, left, "all/2" in halves)
     except KeyboardInterrupt:
-        say(f"./dev test {sets[0]} --resume goes on with what has not passed")
+        say(f"./dev test {sets[0]} --resume continues with what has not passed")
         raise
 
 

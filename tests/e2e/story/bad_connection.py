@@ -20,7 +20,7 @@ _SEED = 6
 _EPOCHS = 200  # as in control_faults.py: both use one undisturbed run
 _STORM_SECONDS = 15.0  # duration of refusals; the back-off grows with it
 _HEADER = (
-    "the way to the API server", "resized after", "steps", "requests", "a second at most", "writes", "of those in vain",
+    "connection to the API server", "resized after", "steps", "requests", "max per second", "writes", "failed writes",
 )  # fmt: skip
 _MAX_A_SECOND = 30  # requests; an operator that has just started sends ten
 _MAX_WRITES = 30
@@ -58,7 +58,7 @@ class Answer:
 
 
 _TROUBLES = (
-    Trouble("as ever", Mood()),
+    Trouble("undisturbed", Mood()),
     Trouble("up to 1 s late, each way", Mood(delay_seconds=1.0)),
     Trouble("a tenth of all requests and events cut off", Mood(reset_share=0.1)),
     Trouble(f"half answered 429 for {_STORM_SECONDS:.0f} s", Mood(refuse_share=0.5), _STORM_SECONDS),

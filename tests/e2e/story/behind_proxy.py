@@ -116,7 +116,7 @@ class BehindProxy:
         deadline = time.monotonic() + _READY_SECONDS
         while self._kubectl.attempt("get", f"--raw={_PATH}/seen").returncode != 0:
             if time.monotonic() > deadline:
-                raise StoryError("the proxy before the operator does not answer")
+                raise StoryError("the proxy in the operator's pod does not answer")
             time.sleep(_LOOK_SECONDS)
 
 

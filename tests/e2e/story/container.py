@@ -38,13 +38,13 @@ def kill(stage: Stage, kubectl: Kubectl, pod_name: str) -> None:
         if restarts() != before:
             return
         time.sleep(_LOOK_SECONDS)
-    raise StoryError(f"{pod_name} was killed, but its pod shows no end of its container")
+    raise StoryError(f"{pod_name} was killed, but its pod's status does not show it")
 
 
 def on_node(stage: Stage, node: str, *command: str) -> str:
     """Runs the command inside the node and returns its output."""
     if stage.dev is None:
-        raise StoryError(f"only the local cluster lets anybody into {node}")
+        raise StoryError(f"only the local cluster gives access to {node}")
     return _dev(stage, "node-exec", node, *command)
 
 

@@ -169,7 +169,7 @@ def _corrupt_the_newest_checkpoint(scene: Scene, volume: str) -> tuple[str, ...]
     restored = restored_step(logs)
     expected = int(older.rpartition("/")[2].split("-")[1])
     if restored != expected:
-        return (f"it went on at step {restored}, the checkpoint before is of step {expected}",)
+        return (f"it resumed from step {restored}, but the checkpoint before is of step {expected}",)
     if "checkpoint passed over" not in logs:
         return ("no learner says that it passed a checkpoint over",)
     return ()

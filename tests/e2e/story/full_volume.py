@@ -43,7 +43,7 @@ def play(stage: Stage, screen: Screen) -> list[checks.Check]:
     screen.close_table()
     (sha256,) = reference.parameter_hashes(stage.kubectl, [job])
     return [
-        checks.Check("a full volume is told, and that it is full no more", said),
+        checks.Check("a full volume is reported, and that it has room again", said),
         *checks.check_outcomes([checks.Outcome.of(end, sha256)]),
         *checks.check_worlds(worlds, GPUS_TOTAL),
     ]

@@ -56,7 +56,7 @@ class Break:
     def problems(self) -> tuple[str, ...]:
         if self.step_restored >= self.min_step:
             return ()
-        return (f"it went on at step {self.step_restored}, although {self.min_step} was saved",)
+        return (f"it resumed from step {self.step_restored}, although step {self.min_step} was saved",)
 
 
 def _suspend(scene: Scene, job: Mapping) -> Break:

@@ -15,7 +15,7 @@ def wait(kubectl: Kubectl, screen: Screen, what: str, probe: Callable[[], bool],
     deadline = time.monotonic() + seconds
     while not probe():
         if time.monotonic() > deadline:
-            raise StoryError(f"not within {seconds:.0f} s: {what}; {_phases(kubectl)}")
+            raise StoryError(f"timed out after {seconds:.0f} s, waiting until {what}: {_phases(kubectl)}")
         time.sleep(_LOOK_SECONDS)
     screen.say(f"   {what}", "green")
 

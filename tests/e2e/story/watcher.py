@@ -60,7 +60,7 @@ class Watcher:
                     raise StoryError(f"waited until {what}, but the API server has been away for a minute")
                 left = deadline - time.monotonic()
                 if left <= 0:
-                    raise StoryError(f"waited {seconds:.0f} s until {what}, in vain: {_describe(self._worlds)}")
+                    raise StoryError(f"timed out after {seconds:.0f} s, waiting until {what}: {_describe(self._worlds)}")
                 self._changed.wait(min(left, 5.0))
 
     def worlds(self) -> list[World]:

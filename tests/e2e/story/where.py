@@ -19,16 +19,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--cluster",
         choices=[LOCAL, CURRENT],
         default=LOCAL,
-        help="local: one that ./dev makes on this machine (default). current: that of the present kubeconfig, in which "
-        "Pliant is installed (docs/install.md); nothing is built",
+        help="local: a cluster that ./dev starts on this machine (default). current: the current cluster of the "
+        "kubeconfig, in which Pliant is installed (docs/install.md); nothing is built",
     )
-    group.add_argument("--learner-image", metavar="IMAGE", help="current: Pliant's learner, as its nodes pull it")
-    group.add_argument("--pytorch-image", metavar="IMAGE", help="current: that of PyTorch programs, for e2e")
-    group.add_argument("--tensorflow-image", metavar="IMAGE", help="current: that of Keras programs, for e2e")
+    group.add_argument("--learner-image", metavar="IMAGE", help="current: image of Pliant's learner, for its nodes to pull")
+    group.add_argument("--pytorch-image", metavar="IMAGE", help="current: image for PyTorch programs, for e2e")
+    group.add_argument("--tensorflow-image", metavar="IMAGE", help="current: image for Keras programs, for e2e")
     group.add_argument(
         "--checkpoint-claim",
         metavar="NAME",
-        help=f"current: a ReadWriteMany claim in namespace {NAMESPACE}; the trainings' checkpoints go there",
+        help=f"current: a ReadWriteMany claim in namespace {NAMESPACE} for the trainings' checkpoints",
     )
 
 
@@ -94,8 +94,8 @@ def _check_operator(kubectl: Kubectl) -> None:
 def _check_gpus(free: int) -> None:
     if free != GPUS_TOTAL:
         raise StoryError(
-            f"the story is told for {GPUS_TOTAL} GPUs, and {free} are free in the current cluster: "
-            "cordon nodes that are too many, or end what holds the others"
+            f"the story needs exactly {GPUS_TOTAL} free GPUs, and the current cluster has {free}: "
+            "if there are more, cordon nodes; if there are fewer, end the pods that hold them"
         )
 
 

@@ -30,8 +30,8 @@ def is_keras(model: Any) -> bool:
         with Guard().beginning():
             raise InvalidProgram(
                 "the model is of Keras 2 (tf_keras, or tf.keras of a TensorFlow before 2.16): "
-                "Keras 3 is needed, as tf.keras is from 2.16 on where TF_USE_LEGACY_KERAS is not "
-                "set"
+                "Keras 3 is needed. tf.keras is Keras 3 from TensorFlow 2.16 on, unless "
+                "TF_USE_LEGACY_KERAS is set"
             )
     return keras is not None and isinstance(model, keras.Model)
 
@@ -181,8 +181,8 @@ def attach(
         return attach_keras(model, optimizer, train_data, loss=loss, **common)
     if loss is not None:
         _refuse(
-            "loss is for Keras models, and this is none: the loop computes the loss of a PyTorch "
-            "model, step.backward(loss)"
+            "loss is for Keras models, and this is not one: with a PyTorch model the loop computes "
+            "the loss and calls step.backward(loss)"
         )
     from ._torch.elastic import attach as attach_torch
 

@@ -36,7 +36,7 @@ class EventFiles:
         try:
             self._lines.put_nowait((line, values))
         except queue.Full:
-            self._tell(f"{self._folder} is too slow, some are left out")
+            self._tell(f"{self._folder} is too slow; some events are not written")
 
     def close(self) -> None:
         """Waits up to _END_SECONDS for the lines that are not written yet."""
@@ -46,7 +46,7 @@ class EventFiles:
         self._thread.join(max(0.0, until - time.monotonic()))
         if self._thread.is_alive():
             self._over = True  # the thread ends after the line it is writing
-            self._tell(f"{self._folder} is too slow, the last are left out")
+            self._tell(f"{self._folder} is too slow; the last events are not written")
 
     def _tell(self, what: str) -> None:
         if not self._told:
@@ -59,9 +59,9 @@ class EventFiles:
         try:
             self._write_all()
         except ImportError as error:
-            self._tell(f"there are none, `pip install tensorboard`: {error}")
+            self._tell(f"none are written; run `pip install tensorboard`: {error}")
         except Exception as error:  # OSError, or TensorFlow's own error where it is installed
-            self._tell(f"no more of them: {type(error).__name__}: {error}")
+            self._tell(f"no further events are written: {type(error).__name__}: {error}")
         self._over = True
 
     def _write_all(self) -> None:

@@ -134,9 +134,9 @@ class Learner:
         if status < 0:
             if self._opened and self.closed:
                 raise InvalidProgram(
-                    "this training is closed: pliant.attach was called again, or its end was "
-                    "reached. A process trains one thing at a time: attach the next when the loop "
-                    "over the steps is over"
+                    "this training is closed: pliant.attach was called again, or the training has "
+                    "ended. A process can run one training at a time: call pliant.attach for the "
+                    "next one after the loop over the steps"
                 )
             message = self._library.pliant_last_error().decode(errors="replace")
             raise InvalidProgram(message) if status == _native.INVALID else PliantError(message)

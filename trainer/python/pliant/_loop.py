@@ -78,7 +78,7 @@ class Step:
         """The shard of the current batch. Raises InvalidProgram outside the loop over the step."""
         if not isinstance(self._work, Shard):
             raise InvalidProgram(
-                "no shard is at hand: its batch is what the loop over the step yields"
+                "there is no current shard: use step.shard only inside the loop over the step"
             )
         return self._work
 
@@ -128,8 +128,8 @@ class Step:
     def _commit_at_hand(self) -> Commit:
         if not isinstance(self._work, Commit):
             raise InvalidProgram(
-                "the step is not complete: its loss, its gradient and its commit come after the "
-                "loop over it (for batch in step: ...), which goes to its end"
+                "the step is not complete: use its loss, its gradient and commit() only after the "
+                "loop over the step (for batch in step: ...), and do not leave that loop early"
             )
         return self._work
 
@@ -232,11 +232,10 @@ class Elastic(abc.ABC, Generic[StepT]):
         return self.plan.total_steps
 
     def register(self, name: str, what: Stateful) -> None:
-        """Adds state to the training's state, which joining learners and checkpoints receive: a
-        schedule, a metric, an average of the parameters. `what` has `state_dict` and
-        `load_state_dict`; the state consists of numbers, texts, tensors, arrays, lists and dicts.
-        Change it only between a step's `commit` and the next step. Call this before the first step.
-        """
+        """Adds state to the training's, which joining learners and checkpoints receive: a schedule,
+        a metric, an average of the parameters. `what` has `state_dict` and `load_state_dict`, with
+        numbers, texts, tensors, arrays, lists and dicts. Change it only between a step's `commit`
+        and the next step. Call this before the first step."""
         if self._started:
             raise InvalidProgram(
                 f"register({name!r}, ...) comes too late: register state before the first step"

@@ -48,5 +48,5 @@ def takes_step(
         return True  # the scaler skips the step itself
     skip = on_nonfinite == "skip"
     if in_a_row == 1:
-        say(f"step {commit.step} is {'skipped' if skip else 'taken'} although {what}")
+        say(f"step {commit.step} is {'skipped because' if skip else 'taken although'} {what}")
     return not skip

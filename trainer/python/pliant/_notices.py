@@ -22,7 +22,7 @@ class Notices:
         say(
             f"a batch of {samples} samples is computed as {shards} logical shards of "
             f"{samples // shards}: BatchNorm, mixup and losses over pairs of samples see "
-            f"{samples // shards} at a time (logical_shards of pliant.attach, of a job "
+            f"{samples // shards} at a time (set by logical_shards of pliant.attach, in a job by "
             "spec.training.logicalShards)"
         )
 
@@ -32,27 +32,28 @@ class Notices:
         self._told_where = True
         if self._job.alone and step > 0:
             say(
-                f"goes on from step {step} of {self._plan.total_steps} in {self._job.checkpoint_dir}; "
-                "another checkpoint_dir, or none of that folder, begins anew"
+                f"resumes from step {step} of {self._plan.total_steps} in "
+                f"{self._job.checkpoint_dir}; to start again, delete that folder or set another "
+                "checkpoint_dir"
             )
 
     def no_loss_is_reported(self) -> None:
         if not self._told_of_loss:
             self._told_of_loss = True
-            say("no loss is reported: step.backward(loss) does it")
+            say("no loss is reported: step.backward(loss) reports it")
 
     def it_was_complete(self, step: int) -> None:
         """Printed unless this process took steps."""
         if self._job.alone and not self._told_where:
             say(
-                f"complete already: {self._job.checkpoint_dir} holds the training's end, after step "
-                f"{step}. No step was taken, and settings that are new had no effect; another "
-                "checkpoint_dir, or none of that folder, begins anew"
+                f"already complete: {self._job.checkpoint_dir} has the final state, after step "
+                f"{step}. No step was taken, and changed settings have no effect; to train again, "
+                "delete that folder or set another checkpoint_dir"
             )
 
     def interrupted(self) -> None:
         if self._job.alone:
-            say(f"interrupted: the next run goes on from {self._job.checkpoint_dir}")
+            say(f"interrupted: the next run resumes from {self._job.checkpoint_dir}")
 
     def the_loop_was_left(self, step: int) -> None:
         if step + 1 < self._plan.total_steps:

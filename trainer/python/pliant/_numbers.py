@@ -14,8 +14,8 @@ def loss_and_correct(said: Any) -> tuple[float, float]:
         )
     if said is None or isinstance(said, tuple):
         raise InvalidProgram(
-            f"evaluate returned {'None' if said is None else f'{len(said)} values'}: it returns "
-            "the loss of the batch, or (loss, how many of its samples are right)"
+            f"evaluate returned {'None' if said is None else f'{len(said)} values'}: it must "
+            "return the loss of the batch, or (loss, number of correct samples)"
         )
     return one_number("the loss that evaluate returned", said), 0.0
 

@@ -254,7 +254,7 @@ def _check_use(given: Mapping[str, _Given]) -> None:
         users = [name for name, settings in _OPTIMIZERS.items() if "momentum" in settings]
         raise wrong(
             f"{given['momentum'].where} is {_shown(given['momentum'].value)}: the optimizer "
-            f"{optimizer} has none, only {_listed(users)} have"
+            f"{optimizer} does not use it, only {_listed(users)} do"
         )
     for key in sorted({key for keys in _POLICIES.values() for key in keys} & set(given)):
         if key not in _POLICIES[policy]:

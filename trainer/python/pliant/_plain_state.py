@@ -85,9 +85,9 @@ class PlainMemory:
 
     def _too_large(self, value: Any, size: int, room: int) -> str:
         said = (
-            f"the state that was registered takes {size} bytes{_largest(value, self._keep)}, and "
-            f"had room for {room}, as settled at the start: state that grows cannot be handed "
-            "over. "
+            f"the registered state takes {size} bytes{_largest(value, self._keep)}, but its "
+            f"memory, fixed at the start, has room for {room}: state that grows cannot be passed "
+            "to other learners. "
         )
         if self._late:
             return said + (
@@ -96,7 +96,7 @@ class PlainMemory:
                 "will be"
             )
         return said + (
-            "Of a list keep the last so many (a deque with maxlen), of what is counted the sum"
+            "Keep only the last entries of a list (a deque with maxlen), and sums instead of lists"
         )
 
     def read(self) -> Any:

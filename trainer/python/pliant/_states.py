@@ -24,7 +24,7 @@ class States:
         if not isinstance(what, Stateful):
             raise InvalidProgram(f"{name} has no state_dict and load_state_dict")
         if name in self._by_name:
-            raise InvalidProgram(f"there are two states of the name {name}")
+            raise InvalidProgram(f"two states are registered under the name {name}")
         self._by_name[name] = what
 
     def plain(self) -> dict[str, Any]:
@@ -33,7 +33,7 @@ class States:
     def restore(self, plain: dict[str, Any]) -> None:
         for name, what in self._by_name.items():
             if name not in plain:
-                raise InvalidProgram(f"the state that was taken over knows no {name}")
+                raise InvalidProgram(f"the restored state lacks the registered {name}")
             own = _functions_in(what.state_dict())
             what.load_state_dict({**own, **plain[name]} if own else plain[name])
 

@@ -57,7 +57,7 @@ class Streams:
             except StopIteration:
                 raise InvalidProgram(
                     f"stream {shard} of {self._shards} ended after {start} samples in epoch "
-                    f"{epoch}: of {self._size} samples, which is what __len__ says, more are its part"
+                    f"{epoch}: with the {self._size} samples of __len__ it must yield more"
                 ) from None
             self._open[shard] = (epoch, start + 1, rest)
         return samples

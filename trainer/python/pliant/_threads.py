@@ -33,8 +33,8 @@ def threads_of(backend: str, asked: int | None) -> int:
         return asked or threads_from_environment()
     if _settled_late:
         say(
-            "import pliant before tensorflow and keras, or set TF_NUM_INTRAOP_THREADS: how "
-            "many threads an operation has is part of the result"
+            "import pliant before tensorflow and keras, or set TF_NUM_INTRAOP_THREADS: the "
+            "result depends on the number of threads of an operation"
         )
         return os.cpu_count() or 1
     return int(os.environ["TF_NUM_INTRAOP_THREADS"])

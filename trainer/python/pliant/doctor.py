@@ -14,12 +14,12 @@ from . import __version__, _gpus
 
 _USAGE = """usage: python -m pliant doctor
 
-Says what works on this machine: Python, the library, PyTorch, Keras, GPUs, the job that the
-environment describes; and tries a training with each framework that is installed. Ends with 0 if
-one of them works and nothing else is wrong, else with 1.
+Checks this machine: Python, the library, PyTorch, Keras, GPUs, the job that the environment
+describes. Then runs a short training with each installed framework. Exit code: 0 if a framework
+can train and nothing else is wrong, else 1.
 
-  --help     this text
-  --version  the version of the package
+  --help     print this text
+  --version  print the version of the package
 """
 
 
@@ -185,7 +185,7 @@ def _job() -> str:
     folder = Path(os.environ.get("PLIANT_CHECKPOINT_DIR", ""))
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         raise Trouble(
-            f"{name}: PLIANT_CHECKPOINT_DIR ({folder}) is no folder that can be written to"
+            f"{name}: PLIANT_CHECKPOINT_DIR ({folder}) is not a writable folder"
         )
     return name
 

@@ -135,8 +135,8 @@ class FabricModel:
         elastic.on_evaluation.append(lambda evaluation: schedule.step(evaluation.loss))
         if not elastic.evaluates:
             say(
-                "the learning rate's policy plateau is not used (it looks at the loss of "
-                "evaluations, and there are no test data)"
+                "the learning rate's policy plateau is not used: it needs the loss of evaluations, "
+                "and there are no test data"
             )
 
     def _run(self, elastic: Elastic[Any]) -> None:

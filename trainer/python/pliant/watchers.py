@@ -138,7 +138,7 @@ class EarlyStopping(Watcher):
 
     def begin(self, elastic: Elastic[Any]) -> None:
         if not elastic.evaluates:
-            raise InvalidProgram("EarlyStopping looks at evaluations: give test data")
+            raise InvalidProgram("EarlyStopping needs evaluations: give test data")
         elastic.register("pliant.early_stopping", self)
         elastic.on_evaluation.append(self._look_at)
         self._stop = elastic.stop

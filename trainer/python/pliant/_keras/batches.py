@@ -43,14 +43,14 @@ def size_of(data: Any, what: str) -> int:
     elif isinstance(data, keras.utils.PyDataset):
         raise InvalidProgram(
             f"the {what} data ({type(data).__name__}) are a PyDataset (Sequence), which makes "
-            "batches: which samples make a batch is decided by the job, so give the arrays it is "
-            "made of, (inputs, truth), or an object of a plain class with __getitem__ of a sample"
+            "batches, but the job decides which samples form a batch: give the arrays it is made "
+            "of, (inputs, truth), or an object of a plain class whose __getitem__ returns a sample"
         )
     elif not hasattr(data, "__len__") or not (hasattr(data, "__getitem__") or is_stream(data)):
         raise InvalidProgram(
             f"the {what} data ({type(data).__name__}) have no __len__ and __getitem__: samples are "
-            "dealt to learners by their index, so arrays or a map-style dataset are needed, or one "
-            "with __len__ and stream(shard, start)"
+            "assigned to learners by their index, so arrays or a map-style dataset are needed, or "
+            "a dataset with __len__ and stream(shard, start)"
         )
     else:
         size = len(data)

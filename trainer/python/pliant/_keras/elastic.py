@@ -136,8 +136,8 @@ class KerasElastic(Elastic[KerasStep]):
     def _hand_in(self, loss: float, correct: Any, gradients: list[Any]) -> None:
         if self._handed_in:
             raise InvalidProgram(
-                "the batch at hand was trained already: call step.train(batch) or "
-                "step.backward(loss, gradients) once for each"
+                "the current batch was trained already: call step.train(batch) or "
+                "step.backward(loss, gradients) once for each batch"
             )
         scale = len(self._shard.samples) if self._loss_is_mean else 1.0
         self._handed_in = self._gradients.hand_in(
@@ -149,7 +149,7 @@ class KerasElastic(Elastic[KerasStep]):
         if not self._handed_in:
             raise InvalidProgram(
                 "no trainable variable has a gradient after a batch: call step.train(batch) or "
-                "step.backward(loss, gradients) for each, with a loss that the attached model made"
+                "step.backward(loss, gradients) for each, with a loss of the attached model"
             )
         if shard.index == 0:
             self._state.save_buffers()
@@ -245,7 +245,7 @@ def attach(
         function_or_none("evaluate", evaluate)
         function_or_none("collate", collate)
         if test_data is not None and loss is None and evaluate is None:
-            raise InvalidProgram("test_data need a loss, or evaluate: how they are tested")
+            raise InvalidProgram("test_data need loss or evaluate: give one of them")
         engine_type = engine_of_backend()
         of_cpu = threads_of(keras.backend.backend(), settings.threads)
         learner = Learner(

@@ -67,7 +67,7 @@ class Engine(abc.ABC):
 
     def _objective_at_hand(self) -> Objective:
         if self._objective is None:
-            raise InvalidProgram("pliant.attach was given no loss: it needs one for this")
+            raise InvalidProgram("there is no loss: give one to pliant.attach")
         return self._objective
 
 

@@ -21,5 +21,5 @@ def engine_of_backend() -> type[Engine]:
 
         return Torch
     raise InvalidProgram(
-        f"Keras runs on {name} here: tensorflow, jax and torch can train (KERAS_BACKEND)"
+        f"Keras runs on {name} here: set KERAS_BACKEND to tensorflow, jax or torch"
     )

@@ -121,9 +121,9 @@ class ModelState:
         name = self._frozen.changed()
         if name is not None:
             raise InvalidProgram(
-                f"the weight {name.removeprefix('model.')} is frozen, and was changed: learners "
-                "that join would have its first values. Keep what changes as a weight that is not "
-                "trainable (add_weight(trainable=False)), or register it"
+                f"the weight {name.removeprefix('model.')} is frozen, but was changed: learners "
+                "that join would have its initial values. Keep a value that changes in a weight "
+                "made with add_weight(trainable=False), or register it"
             )
 
     def loaded(self) -> None:
@@ -178,7 +178,7 @@ class Gradients:
 
     def set_reduced(self, commit: Commit) -> None:
         if commit.gradient_elements != self._elements:
-            raise AssertionError("as many as were registered")
+            raise AssertionError("the reduced gradient has another size than the parameters")
         ctypes.memmove(self.reduced.ctypes.data, commit.gradient, 4 * self._elements)
 
     def finite(self) -> bool:

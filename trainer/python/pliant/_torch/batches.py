@@ -20,7 +20,7 @@ def size_of(data: Any, what: str) -> int:
     if isinstance(data, torch.utils.data.DataLoader):
         raise InvalidProgram(
             f"the {what} data are a DataLoader: give its dataset, and its collate_fn as `collate`; "
-            "which samples make a batch is decided by the job"
+            "the job decides which samples form a batch"
         )
     if isinstance(data, tuple | list) and data and all(hasattr(each, "shape") for each in data):
         raise InvalidProgram(
@@ -29,7 +29,7 @@ def size_of(data: Any, what: str) -> int:
         )
     if not hasattr(data, "__len__"):
         raise InvalidProgram(
-            f"the {what} data ({type(data).__name__}) have no __len__: samples are dealt to "
+            f"the {what} data ({type(data).__name__}) have no __len__: samples are assigned to "
             "learners by their index, so a map-style dataset is needed (__len__ and __getitem__), "
             "or one with __len__ and stream(shard, start)"
         )

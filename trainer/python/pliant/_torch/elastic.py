@@ -160,8 +160,8 @@ class TorchElastic(Elastic[TorchStep]):
         if not self._gradients.hand_in():
             raise InvalidProgram(
                 "no parameter has a gradient after a batch: call step.backward(loss) for each, "
-                "with a loss that the attached model made, and no zero_grad after a backward of "
-                "your own"
+                "with a loss of the attached model. If the loop calls loss.backward() itself, do "
+                "not call zero_grad after it"
             )
         self._state.end_batch(keeps_buffers=shard.index == 0)
 
@@ -272,7 +272,7 @@ def attach(
         function_or_none("collate", collate)
         if (test_data is None) != (evaluate is None):
             raise InvalidProgram(
-                "test_data and evaluate are given together: what is tested, and how"
+                "test_data and evaluate must be given together, or neither of them"
             )
         of_cpu = settings.threads or threads_from_environment()
         learner = Learner(
@@ -307,8 +307,8 @@ def _check_kinds(model: Any, optimizer: Any, scaler: Any) -> None:
     if isinstance(optimizer, list | tuple | dict):
         raise InvalidProgram(
             f"{len(optimizer)} optimizers were given: a training has one. Put all parameters into "
-            "it, in groups (torch.optim.Adam([{'params': a.parameters(), 'lr': 1e-3}, ...])), and "
-            "where a step is not to move some, set their grad to None before step.commit()"
+            "it, in groups (torch.optim.Adam([{'params': a.parameters(), 'lr': 1e-3}, ...])). If a "
+            "step must not change some, set their grad to None before step.commit()"
         )
     if not all(hasattr(optimizer, name) for name in ("param_groups", "state", "step")):
         raise InvalidProgram(

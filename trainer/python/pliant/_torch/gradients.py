@@ -32,8 +32,8 @@ def _in_memory(gradient: torch.Tensor) -> torch.Tensor:
 
 def _a_second_pass() -> InvalidProgram:
     return InvalidProgram(
-        "a second backward pass through a batch, which no batch before had: call "
-        "it once, of the sum of the losses, or give overlap=False to attach"
+        "a second backward pass in a batch, although earlier batches had one: call "
+        "step.backward once, with the sum of the losses, or give overlap=False to pliant.attach"
     )
 
 
@@ -95,7 +95,7 @@ class Gradients:
         """Adds the loss's gradient to the shard's."""
         if not self._held:  # outside a shard `grad` holds the gradient of the global batch
             raise InvalidProgram(
-                "no batch is at hand: step.backward belongs into the loop over the step"
+                "there is no current batch: call step.backward inside the loop over the step"
             )
         self._passing = True
         try:
@@ -166,7 +166,7 @@ class Gradients:
     def set_reduced(self, commit: Commit) -> None:
         """Sets `grad` of the parameters to the mean gradient."""
         if commit.gradient_elements != self._elements:
-            raise AssertionError("as many as were registered")
+            raise AssertionError("the reduced gradient has another size than the parameters")
         ctypes.memmove(self._reduced.data_ptr(), commit.gradient, 4 * self._elements)
         for parameter, view in zip(self._parameters, self._reduced_views, strict=True):
             parameter.grad = view.to(device=parameter.device, dtype=parameter.dtype)

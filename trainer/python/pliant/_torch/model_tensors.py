@@ -49,7 +49,7 @@ class _Place:
         was = f"the {kind} {self.name} of the model"
         if present is None:
             raise InvalidProgram(
-                f"{was} is gone since the training was attached: give it other values, "
+                f"{was} was removed after the training was attached: change its values instead, "
                 "or call pliant.attach when the model is complete"
             )
         if present.shape != self.shape or present.dtype != self.dtype:
@@ -66,8 +66,8 @@ class _Place:
             )
         if self.shared:
             raise InvalidProgram(
-                f"{was} stands in several places of it, and was replaced in one: change it in "
-                "place instead (tensor.copy_(values))"
+                f"{was} is in several places of it, and was replaced in one: change it in place "
+                "instead (tensor.copy_(values))"
             )
         with torch.no_grad():
             self.mirror.live.copy_(present)
@@ -190,8 +190,8 @@ class ModelTensors:
             if parameter.requires_grad:
                 raise InvalidProgram(
                     f"{name} requires a gradient, which it did not when the training was attached: "
-                    "let all that is trained at some time require one from the start, and give its "
-                    "parameter group a learning rate of 0 until then"
+                    "set requires_grad before pliant.attach for all parameters that are trained at "
+                    "some time, and set their learning rate to 0 until then"
                 )
 
     def end_step(self) -> None:
@@ -200,8 +200,8 @@ class ModelTensors:
             present = place.holder.get(place.key)
             if present is not None and present is not place.tensor:
                 raise InvalidProgram(
-                    f"the parameter {place.name} of the model is another one since the training "
-                    "was attached, which the optimizer does not train: change its values instead "
+                    f"the parameter {place.name} of the model was replaced after the training was "
+                    "attached; the optimizer does not train the new one: change its values instead "
                     "(with torch.no_grad(): parameter.copy_(values))"
                 )
             if place.moved():
@@ -237,5 +237,5 @@ def _check(model: torch.nn.Module) -> None:
     if len(devices) > 1:
         found = ", ".join(f"{name} on {device}" for device, name in devices.items())
         raise InvalidProgram(
-            f"the model is on several devices ({found}): a learner's must be on one"
+            f"the model is on several devices ({found}): move it to one before pliant.attach"
         )

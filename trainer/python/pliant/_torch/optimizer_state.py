@@ -30,7 +30,7 @@ class OptimizerState:
         if unknown:
             shapes = ", ".join(str(tuple(parameter.shape)) for parameter in unknown)
             raise InvalidProgram(
-                f"the optimizer has parameters that the model has not: of shapes {shapes}"
+                f"the optimizer has parameters that are not the model's, of shapes {shapes}"
             )
         self._names = [names[parameter] for parameter in self._parameters]
         self._mirrors: dict[tuple[int, str], Mirror] = {}

@@ -49,13 +49,13 @@ class OptimizerSteps:
             raise InvalidProgram(
                 f"a second optimizer ({type(optimizer).__name__}) steps parameters of the model: a "
                 "training has one, which pliant.attach was given. Put all parameters into it, in "
-                "groups, and where a step is not to move some, set their grad to None before "
+                "groups. If a step must not change some, set their grad to None before "
                 "step.commit()"
             )
         if not self._told:
             self._told = True
             say(
                 f"an optimizer that pliant.attach was not given ({type(optimizer).__name__}) takes "
-                "steps: what it moves is no part of the training's state, and reaches neither "
-                "checkpoints nor learners that join"
+                "steps: its parameters are not part of the training's state, so neither "
+                "checkpoints nor learners that join get them"
             )

@@ -34,8 +34,8 @@ class TrainingState:
             raise InvalidProgram(
                 f"{name} is an optimizer, which cannot be registered: step.commit() steps one, the "
                 "one that pliant.attach is given. Put all parameters into it, in groups "
-                "(torch.optim.Adam([{'params': a.parameters(), 'lr': 1e-3}, ...])), and where a "
-                "step is not to move some, set their grad to None before step.commit()"
+                "(torch.optim.Adam([{'params': a.parameters(), 'lr': 1e-3}, ...])). If a step must "
+                "not change some, set their grad to None before step.commit()"
             )
         self._others.add(name, what)
 
