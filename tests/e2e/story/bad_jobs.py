@@ -132,7 +132,7 @@ def one_fails(worlds: Sequence[World], name: str) -> checks.Check:
 
 
 def has_traceback(logs: Sequence[str], bad: BadJob) -> checks.Check:
-    """`says` ends with the begin of the place, which a traceback has above its last line: it is cut off. Pure."""
+    """A traceback has the place above its last line; the condition has it in parentheses after the message. Pure."""
     parts = ("Traceback (most recent call last)", bad.says.removesuffix(" ("))
     holds = any(all(part in log for part in parts) for log in logs)
     problems = () if holds else (f"{len(logs)} logs without {parts[0]}: {[log[-500:] for log in logs]}",)
