@@ -11,7 +11,7 @@ struct LoopNotifier::State {
   explicit State(std::function<void()> task) : on_notify(std::move(task)) {}
 
   const std::function<void()> on_notify;
-  std::atomic<bool> rung = false;
+  std::atomic<bool> notified = false;
   bool ended = false;  // used on the loop's thread only
 };
 
@@ -19,9 +19,9 @@ LoopNotifier::LoopNotifier(EventLoop& loop, std::function<void()> on_notify)
     : loop_(loop), state_(std::make_shared<State>(std::move(on_notify))) {}
 
 void LoopNotifier::Notify() {
-  if (state_->rung.exchange(true)) return;
+  if (state_->notified.exchange(true)) return;
   loop_.Post([state = state_] {
-    state->rung = false;
+    state->notified = false;
     if (!state->ended) state->on_notify();
   });
 }

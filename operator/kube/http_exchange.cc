@@ -101,7 +101,7 @@ void HttpExchange::Change(const std::function<void()>& change) {
 
 Result<HttpResponse> HttpExchange::Follow(const Following& following) {
   const std::string& server = following.server;
-  const auto give_up = [&](Result<HttpResponse> result) {
+  const auto fail = [&](Result<HttpResponse> result) {
     LeaveBehind(following.cancel);
     return result;
   };
@@ -122,14 +122,14 @@ Result<HttpResponse> HttpExchange::Follow(const Following& following) {
         if (streaming) {
           const LineSplitter::Outcome outcome = lines->Feed(TakeBytes());
           if (outcome == LineSplitter::Outcome::kMore) break;
-          if (outcome == LineSplitter::Outcome::kStopped) return give_up(std::move(response));
-          return give_up(Invalid(server + ": a line of the answer is longer than " +
-                                 std::to_string(kLineBytesMax) + " bytes"));
+          if (outcome == LineSplitter::Outcome::kStopped) return fail(std::move(response));
+          return fail(Invalid(server + ": a line of the answer is longer than " +
+                              std::to_string(kLineBytesMax) + " bytes"));
         }
         response.body += TakeBytes();
         if (response.body.size() > following.request.body_bytes_max) {
-          return give_up(Invalid(server + ": the answer is longer than " +
-                                 std::to_string(following.request.body_bytes_max) + " bytes"));
+          return fail(Invalid(server + ": the answer is longer than " +
+                              std::to_string(following.request.body_bytes_max) + " bytes"));
         }
         break;
       case Event::kEnd: {
@@ -144,11 +144,11 @@ Result<HttpResponse> HttpExchange::Follow(const Following& following) {
         return response;
       }
       case Event::kTimeout:
-        return give_up(
+        return fail(
             Fail(ErrorCode::kTimeout, server + (streaming ? ": nothing came for too long"
                                                           : ": no answer before the deadline")));
       case Event::kStopped:
-        return give_up(Fail(ErrorCode::kCancelled, "stopped"));
+        return fail(Fail(ErrorCode::kCancelled, "stopped"));
     }
   }
 }

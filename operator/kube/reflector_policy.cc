@@ -8,7 +8,7 @@ namespace {
 // Whether a watch may continue at its resource version after this error. All other errors need a
 // new list: the version is too old, or too new (after a restore of the server's data), or the
 // answer was not valid.
-bool MayGoOn(const KubeError& error) {
+bool MayContinue(const KubeError& error) {
   if (error.code == ErrorCode::kThrottled || error.code == ErrorCode::kUnavailable) return true;
   return error.http_status == 0 &&
          (error.code == ErrorCode::kTimeout || error.code == ErrorCode::kCancelled);
@@ -54,7 +54,7 @@ ReflectorPolicy::Step ReflectorPolicy::AfterWatch(const std::optional<KubeError>
     step.restart_reason = "TooShort";
     return step;
   }
-  if (MayGoOn(*error)) {
+  if (MayContinue(*error)) {
     Step step = Watch(random);
     step.wait = Delay(*error, now, random);
     step.restart_reason = std::string(ToString(error->code));

@@ -255,9 +255,9 @@ TEST_P(TransportTest, TheSinkEndsTheStream) {
 }
 
 TEST_P(TransportTest, ALineOf16MiBArrivesAndNoLonger) {
-  constexpr std::size_t kMost = std::size_t{16} << 20;
+  constexpr std::size_t kMax = std::size_t{16} << 20;
   Serve([](ServerConnection& connection, const ReceivedRequest& request) {
-    const std::size_t size = request.target == "/most" ? kMost : kMost + 1;
+    const std::size_t size = request.target == "/most" ? kMax : kMax + 1;
     connection.Answer(200, std::string(size, 'x') + "\n");
   });
   std::size_t longest = 0;
@@ -272,7 +272,7 @@ TEST_P(TransportTest, ALineOf16MiBArrivesAndNoLonger) {
         10s);
   };
   EXPECT_TRUE(stream("/most"));
-  EXPECT_EQ(longest, kMost);
+  EXPECT_EQ(longest, kMax);
   const auto refused = stream("/more");
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kInvalid);

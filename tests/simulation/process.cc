@@ -96,10 +96,10 @@ void SimCompute::EndOperation() {
 }
 
 void SimCompute::NextShard(const std::shared_ptr<Tick>& tick) {
-  if (tick->given_up || tick->shards == tick->work.tasks.size()) {
+  if (tick->ticks_aborted || tick->shards == tick->work.tasks.size()) {
     loop_.PostAfter(delay_(0), [this, tick] {
       queue_.front().tick = nullptr;  // too late to abort it
-      if (tick->given_up) {
+      if (tick->ticks_aborted) {
         tick->rest(Run(*tick, tick->shards, [](std::size_t, const NodePart&) {}));
       } else {
         tick->done(tick->output);
@@ -120,7 +120,7 @@ void SimCompute::NextPart(const std::shared_ptr<Tick>& tick, Duration every) {
     }
     const NodePart part = std::move(parts.front());
     parts.pop_front();
-    if (!tick->given_up) tick->on_part(part);
+    if (!tick->ticks_aborted) tick->on_part(part);
     NextPart(tick, every);
   });
 }
@@ -128,7 +128,8 @@ void SimCompute::NextPart(const std::shared_ptr<Tick>& tick, Duration every) {
 TickOutput SimCompute::Run(const Tick& tick, std::size_t shards, const OnPart& on_part) {
   TickWork work = tick.work;
   work.tasks.resize(shards);
-  if (work.kind == TickKind::kTrain) accumulator_.Begin(work.logical_shards, work.blocks, work.buckets);
+  if (work.kind == TickKind::kTrain)
+    accumulator_.Begin(work.logical_shards, work.blocks, work.buckets);
   TickOutput output;
   const Status status = RunShards(
       program_, accumulator_, buffers_, work,
@@ -152,7 +153,7 @@ void SimCompute::AbortTick(std::function<void(TickOutput)> rest) {
     return operation.tick != nullptr && operation.tick != running;
   });
   if (running == nullptr) return loop_.Post([rest = std::move(rest)] { rest({}); });
-  running->given_up = true;
+  running->ticks_aborted = true;
   running->rest = std::move(rest);
 }
 

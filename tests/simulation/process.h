@@ -126,7 +126,7 @@ class SimCompute final : public Compute {
     Result<TickOutput> output;
     std::vector<std::deque<NodePart>> parts;  // per shard: parts not yet reported
     std::size_t shards = 0;                   // computed so far
-    bool given_up = false;
+    bool ticks_aborted = false;
     std::function<void(TickOutput)> rest;
   };
   struct Operation {

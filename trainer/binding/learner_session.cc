@@ -24,7 +24,9 @@ constexpr std::size_t kMaxMetricsLines = 10000;
 // Signals, the log and the termination message belong to the process.
 std::atomic<bool> g_open = false;
 
-Error GivenUp() { return {ErrorCode::kCancelled, "the program ended before the training did"}; }
+Error ProgramEnded() {
+  return {ErrorCode::kCancelled, "the program ended before the training did"};
+}
 
 }  // namespace
 
@@ -73,8 +75,8 @@ LearnerSession::LearnerSession(Options options, LearnerEnvironment environment)
 }
 
 LearnerSession::~LearnerSession() {
-  GiveUp();
-  if (program_) program_->Refuse(GivenUp());  // ends work that was not answered
+  EndProgram();
+  if (program_) program_->Refuse(ProgramEnded());  // ends work that was not answered
   if (thread_.joinable()) thread_.join();
   if (run_.take_signals) ReleaseStopSignals();
   g_open = false;
@@ -153,7 +155,7 @@ Status LearnerSession::Start() {
     if (tensor.staged) RETURN_IF_ERROR(tensor.staged->Read());
   }
   const auto set_program = [this](std::unique_ptr<BoundProgram> program) {
-    const std::lock_guard lock(mutex_);  // for GiveUp
+    const std::lock_guard lock(mutex_);  // for EndProgram
     program_ = std::move(program);
   };
   set_program(std::make_unique<BoundProgram>(*info_, tensors_));
@@ -246,10 +248,10 @@ bool LearnerSession::FailRuntime(const Error& error) {
   return true;
 }
 
-void LearnerSession::GiveUp() {
-  FailRuntime(GivenUp());
+void LearnerSession::EndProgram() {
+  FailRuntime(ProgramEnded());
   const std::lock_guard lock(mutex_);
-  if (program_) program_->Close(GivenUp());
+  if (program_) program_->Close(ProgramEnded());
 }
 
 void LearnerSession::Leave() {

@@ -25,7 +25,8 @@
 namespace pliant {
 
 // A learner whose program owns its loop: the implementation of pliant.h. The runtime runs on a
-// thread of its own. One thread uses it, except for Leave, AskForLearners, KeepOutput and GiveUp.
+// thread of its own. One thread uses it, except for Leave, AskForLearners, KeepOutput and
+// EndProgram.
 class LearnerSession {
  public:
   struct Options {
@@ -94,7 +95,7 @@ class LearnerSession {
   void Fail(const Error& error);
   // Ends the learner, if it has not ended, once the current work is answered or this object is
   // destroyed. May run while another thread is in a call, for example waits in Next.
-  void GiveUp();
+  void EndProgram();
   void Leave();
   // 0: as many as it can get.
   void AskForLearners(int learners);

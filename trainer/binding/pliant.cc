@@ -207,7 +207,8 @@ pliant_status pliant_open(const pliant_options* options, pliant_learner** learne
 void pliant_close(pliant_learner* learner) {
   Guarded([&]() -> Result<pliant_status> {
     if (!g_open.Close(learner)) return PLIANT_OK;
-    pliant::CatchAll([&] { learner->session->GiveUp(); });  // so that pliant_next waits no longer
+    pliant::CatchAll(
+        [&] { learner->session->EndProgram(); });  // so that pliant_next waits no longer
     g_open.AwaitCalls();
     delete learner;
     return PLIANT_OK;

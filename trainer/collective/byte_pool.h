@@ -20,8 +20,8 @@ class BytePool {
   MutableBytes Take(std::size_t bytes);  // contents undefined
 
  private:
-  struct Shelves;
-  std::shared_ptr<Shelves> shelves_;
+  struct SizeClasses;
+  std::shared_ptr<SizeClasses> size_classes_;
   MemorySource& memory_;
 };
 

@@ -76,7 +76,7 @@ void GradientAccumulator::AccumulateReady(ElementRange range, const OnBucket& on
     CHECK(ready <= not_ready_[bucket], "an element becomes final once");
     not_ready_[bucket] -= ready;
     if (not_ready_[bucket] > 0) continue;
-    FoldBucket(whole);
+    AccumulateBucket(whole);
     on_bucket(bucket);
   }
 }
@@ -85,7 +85,7 @@ void GradientAccumulator::AccumulateRest(const OnBucket& on_bucket) {
   CHECK(completes_block(), "the sums of a block are complete with its last leaf");
   for (std::uint32_t bucket = 0; bucket < layout_.count(); ++bucket) {
     if (std::exchange(not_ready_[bucket], 0) == 0) continue;
-    FoldBucket(layout_.RangeOf(bucket));
+    AccumulateBucket(layout_.RangeOf(bucket));
     on_bucket(bucket);
   }
 }
@@ -93,7 +93,7 @@ void GradientAccumulator::AccumulateRest(const OnBucket& on_bucket) {
 // The leaf is the last of its block, so every partial sum is the left sibling of the sum below it:
 // left + (left + (left + leaf)), computed in chunks that fit the cache. The result replaces the
 // leaf. The partial sums stay valid in case the shard is not finished.
-void GradientAccumulator::FoldBucket(ElementRange range) {
+void GradientAccumulator::AccumulateBucket(ElementRange range) {
   if (stack_.empty()) return;
   const FloatEnvironment environment;  // this may be the program's thread
   std::array<float, kChunk> scratch;

@@ -77,7 +77,7 @@ class GradientAccumulator {
 
  private:
   void NextLeaf();
-  void FoldBucket(ElementRange range);
+  void AccumulateBucket(ElementRange range);
 
   int logical_shards_ = 1;
   BufferPool pool_;

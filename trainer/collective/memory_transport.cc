@@ -23,7 +23,7 @@ class MemoryTransport final : public PeerTransport {
     network_.transports_.erase(self_);
     for (const auto& [peer, side] : sides_)
       if (side.connection != 0)
-        network_.TellLoss(self_, peer, side.connection, {.reason = kClosed});
+        network_.ReportLoss(self_, peer, side.connection, {.reason = kClosed});
   }
 
   void SetHandler(PeerHandler* handler) override { handler_ = handler; }
@@ -44,7 +44,8 @@ class MemoryTransport final : public PeerTransport {
     const auto found = sides_.find(peer);
     if (!present() || found == sides_.end()) return;
     Side& side = found->second;
-    if (side.connection != 0) network_.TellLoss(self_, peer, side.connection, {.reason = kClosed});
+    if (side.connection != 0)
+      network_.ReportLoss(self_, peer, side.connection, {.reason = kClosed});
     side = {};
   }
 
@@ -158,7 +159,7 @@ void MemoryNetwork::OnAccepted(const LearnerId& from, const LearnerId& to, std::
                                std::uint64_t connection) {
   MemoryTransport* const dialler = Find(from);
   if (dialler == nullptr || dialler->sides_[to].dial != dial) {
-    TellLoss(from, to, connection, {.reason = kClosed});
+    ReportLoss(from, to, connection, {.reason = kClosed});
     return;
   }
   MemoryTransport* const acceptor = Find(to);
@@ -173,8 +174,8 @@ void MemoryNetwork::OnAccepted(const LearnerId& from, const LearnerId& to, std::
   dialler->handler_->OnPeerConnected(to);
 }
 
-void MemoryNetwork::TellLoss(const LearnerId& from, const LearnerId& to, std::uint64_t connection,
-                             PeerLoss loss) {
+void MemoryNetwork::ReportLoss(const LearnerId& from, const LearnerId& to, std::uint64_t connection,
+                               PeerLoss loss) {
   After(delay_of_(from, to), [=, this, loss = std::move(loss)] {
     MemoryTransport* const transport = Find(to);
     // A silent link does not report a loss either; the end of the fault does.
@@ -191,7 +192,7 @@ void MemoryNetwork::Break(const LearnerId& a, const LearnerId& b, const std::str
     MemoryTransport::Side& side = transport->sides_[from];
     if (side.connection == 0) continue;
     side.broken = true;
-    TellLoss(from, to, side.connection, {.reason = reason});
+    ReportLoss(from, to, side.connection, {.reason = reason});
   }
 }
 
@@ -200,8 +201,8 @@ void MemoryNetwork::Garble(const LearnerId& from, const LearnerId& to) {
   if (reader == nullptr) return;
   MemoryTransport::Side& side = reader->sides_[from];
   if (side.connection == 0 || std::exchange(side.broken, true)) return;
-  TellLoss(from, to, side.connection, {.reason = "the peer sent bytes that are not a frame"});
-  TellLoss(to, from, side.connection, {.reason = kClosed});
+  ReportLoss(from, to, side.connection, {.reason = "the peer sent bytes that are not a frame"});
+  ReportLoss(to, from, side.connection, {.reason = kClosed});
 }
 
 void MemoryNetwork::Cut(const LearnerId& a, const LearnerId& b) {

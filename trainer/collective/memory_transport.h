@@ -65,8 +65,8 @@ class MemoryNetwork {
   void OnDialArrived(const LearnerId& from, const LearnerId& to, std::uint64_t dial);
   void OnAccepted(const LearnerId& from, const LearnerId& to, std::uint64_t dial,
                   std::uint64_t connection);
-  void TellLoss(const LearnerId& from, const LearnerId& to, std::uint64_t connection,
-                PeerLoss loss);
+  void ReportLoss(const LearnerId& from, const LearnerId& to, std::uint64_t connection,
+                  PeerLoss loss);
   void Break(const LearnerId& a, const LearnerId& b, const std::string& reason);
 
   EventLoop& loop_;

@@ -79,25 +79,25 @@ void Reduction::Begin(const TickInfo& info) {
     bucket.pieces_held.assign(static_cast<std::size_t>(world_size()), false);
     for (int rank = 0; rank < world_size(); ++rank)
       if (PieceOfBucket(bucket, rank).size > 0) ++pieces_missing_;
-    bucket.local_reductions.resize(static_cast<std::size_t>(gatherings_));
+    bucket.local_reductions.resize(static_cast<std::size_t>(local_reductions_));
     for (std::size_t i = 0; i < bucket.local_reductions.size(); ++i) {
       const std::size_t parts = merges_[i % merges_.size()].parts.size();
       bucket.local_reductions[i].inputs.assign(parts, {});
       bucket.local_reductions[i].missing = parts;
     }
   }
-  PlaceGatherings();
+  PlaceLocalReductions();
 }
 
 // The sums of a node's pieces lie one after another, on cache-line boundaries: a whole gradient for
 // each node would be many times what this rank writes of it.
-void Reduction::PlaceGatherings() {
+void Reduction::PlaceLocalReductions() {
   for (Merge& merge : merges_) merge.sum = {};  // before Take, which may return the same buffer
-  if (gatherings_ == 0) return;
+  if (local_reductions_ == 0) return;
   std::size_t place = 0;
   for (Bucket& bucket : buckets_) {
     for (int rank = 0; rank < world_size(); ++rank) {
-      const int first = gathering_of_rank_[static_cast<std::size_t>(rank)];
+      const int first = local_reduction_of_rank_[static_cast<std::size_t>(rank)];
       if (first < 0) continue;
       for (std::size_t merge = 0; merge < merges_.size(); ++merge)
         bucket.local_reductions[static_cast<std::size_t>(first) + merge].place = place;
@@ -134,8 +134,8 @@ void Reduction::MakePlan(const TickInfo& info) {
 
 void Reduction::MakeMerges() {
   merges_.clear();
-  gatherings_ = 0;
-  gathering_of_rank_.assign(map_.blocks_of_rank.size(), -1);
+  local_reductions_ = 0;
+  local_reduction_of_rank_.assign(map_.blocks_of_rank.size(), -1);
   if (plan_.hosts().size() == 1) return;
   for (const HostNode& merged : plan_.MergedBy(self_)) {
     // A node and everything below it form a tree.
@@ -158,8 +158,8 @@ void Reduction::MakeMerges() {
   for (int rank = 0; rank < world_size(); ++rank) {
     const auto index = static_cast<std::size_t>(rank);
     if (piece_of_rank_[index] < 0 || rank == self_ || plan_.RelayOf(self_, rank) != self_) continue;
-    gathering_of_rank_[index] = gatherings_;
-    gatherings_ += static_cast<int>(merges_.size());
+    local_reduction_of_rank_[index] = local_reductions_;
+    local_reductions_ += static_cast<int>(merges_.size());
   }
 }
 
@@ -239,7 +239,7 @@ MutableBytes Reduction::ReceiveBufferFor(int rank, const FrameHeader& header,
                                          std::size_t bytes) const {
   if (header.kind != FrameKind::kRoot || world_size() == 0 || header.membership != membership_ ||
       header.tick != tick_ || rank < 0 || rank >= world_size() || rank == self_ ||
-      !SpeaksFor(rank, header.piece) || header.bucket >= buckets_.size())
+      !RelaysFor(rank, header.piece) || header.bucket >= buckets_.size())
     return {};
   const Bucket& bucket = buckets_[header.bucket];
   const ElementRange piece = PieceOfBucket(bucket, static_cast<int>(header.piece));
@@ -250,7 +250,7 @@ MutableBytes Reduction::ReceiveBufferFor(int rank, const FrameHeader& header,
 }
 
 // Whether this rank receives that piece of the root from `rank`.
-bool Reduction::SpeaksFor(int rank, std::uint32_t piece) const {
+bool Reduction::RelaysFor(int rank, std::uint32_t piece) const {
   if (piece >= static_cast<std::uint32_t>(world_size())) return false;
   const int of = static_cast<int>(piece);
   const int relay = plan_.RelayOf(self_, of);
@@ -287,7 +287,7 @@ Status Reduction::TakePart(int rank, const Frame& frame) {
       std::min(header.piece, static_cast<std::uint32_t>(map_.blocks_of_rank.size() - 1)));
   const ElementRange piece = PieceOfBucket(buckets_[header.bucket], piece_of);
   if (!merge || header.piece != static_cast<std::uint32_t>(piece_of) ||
-      gathering_of_rank_[header.piece] < 0 || piece.size == 0 ||
+      local_reduction_of_rank_[header.piece] < 0 || piece.size == 0 ||
       frame.payload.view.size() != piece.size * sizeof(float))
     return Invalid(
         Format("rank {} sent {} bytes of node {} for piece {}: this rank does not relay "
@@ -307,7 +307,7 @@ Status Reduction::TakePart(int rank, const Frame& frame) {
 Status Reduction::TakeRoot(int rank, const Frame& frame) {
   const FrameHeader& header = frame.header;
   Bucket& bucket = buckets_[header.bucket];
-  if (!SpeaksFor(rank, header.piece))
+  if (!RelaysFor(rank, header.piece))
     return Invalid(
         Format("rank {} sent piece {} of the root, which is not its to send", rank, header.piece));
   const int piece_of = static_cast<int>(header.piece);
@@ -374,7 +374,7 @@ void Reduction::SendRoot(int rank, std::uint32_t bucket, int piece) {
 
 Reduction::LocalReduction& Reduction::LocalReductionOf(std::uint32_t bucket, int piece,
                                                        std::size_t merge) {
-  const int first = gathering_of_rank_[static_cast<std::size_t>(piece)];
+  const int first = local_reduction_of_rank_[static_cast<std::size_t>(piece)];
   return buckets_[bucket].local_reductions[static_cast<std::size_t>(first) + merge];
 }
 

@@ -118,7 +118,7 @@ class Reduction {
   ElementRange PieceOfBucket(const Bucket& bucket, int rank) const;  // within the whole vector
   void MakePlan(const TickInfo& info);
   void MakeMerges();
-  void PlaceGatherings();
+  void PlaceLocalReductions();
   void SendNode(int rank, std::uint32_t bucket, NodeIndex node, int piece, Bytes bytes);
   // The index of the merge in merges_ that has this part.
   std::optional<std::size_t> MergeOf(NodeIndex part) const;
@@ -131,7 +131,7 @@ class Reduction {
   void FinishPiece(std::uint32_t bucket);
   void SendRoot(int rank, std::uint32_t bucket, int piece);
   LocalReduction& LocalReductionOf(std::uint32_t bucket, int piece, std::size_t merge);
-  bool SpeaksFor(int rank, std::uint32_t piece) const;
+  bool RelaysFor(int rank, std::uint32_t piece) const;
 
   const std::size_t elements_;
   const SendFrame send_;
@@ -155,9 +155,9 @@ class Reduction {
   HostPlan plan_;
   std::vector<Merge> merges_;  // of this host; empty if there are no others
   // By piece: the index of the first of its merges_.size() local reductions; -1: none.
-  std::vector<int> gathering_of_rank_;
-  int gatherings_ = 0;  // local reductions of each bucket
-  BufferPool merged_;   // buffers for Merge::sum
+  std::vector<int> local_reduction_of_rank_;
+  int local_reductions_ = 0;  // local reductions of each bucket
+  BufferPool merged_;         // buffers for Merge::sum
   TreeSum tree_;
   std::vector<int> rank_of_input_;                    // in tree_'s order
   std::vector<int> piece_of_rank_;                    // -1: none

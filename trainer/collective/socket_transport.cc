@@ -31,10 +31,10 @@ using boost::asio::local::stream_protocol;
 using boost::system::error_code;
 
 // Max accepted connections that have not sent a hello; the rest waits in the kernel's queue.
-constexpr std::size_t kMaxStrangers = 256;
+constexpr std::size_t kMaxUnauthenticated = 256;
 // Time that each of them has for its hello when there are that many: all learners of a large job
 // may dial at once.
-constexpr Duration kStrangerPatience = std::chrono::milliseconds(500);
+constexpr Duration kHandshakeTimeout = std::chrono::milliseconds(500);
 constexpr std::size_t kPoolKeptBytes = std::size_t{256} << 20;
 constexpr Duration kAcceptPause = std::chrono::milliseconds(100);
 
@@ -119,7 +119,7 @@ class SocketTransport final : public PeerTransport, public ConnectionDriver::Own
     auto place = ShmRendezvous::Open(options_.shared_memory_folder);
     if (!place) return std::unexpected(std::move(place).error());
     if (const Status gives = options_.shared_memory->Probe(); !gives) {
-      TellThatNothingIsShared(gives.error().message);
+      LogNothingShared(gives.error().message);
       return {};
     }
     const std::string path = place->PathOf(options_.self);
@@ -247,12 +247,12 @@ class SocketTransport final : public PeerTransport, public ConnectionDriver::Own
   // Whether there is room for one more unauthenticated connection. Closes the oldest if its time is
   // over: a client that only connects keeps no learner out.
   bool HasRoom() {
-    if (unauthenticated_.size() < kMaxStrangers) return true;
+    if (unauthenticated_.size() < kMaxUnauthenticated) return true;
     const Unauthenticated& oldest = unauthenticated_.front();
-    if (loop_.Now() - oldest.since < kStrangerPatience) return false;
+    if (loop_.Now() - oldest.since < kHandshakeTimeout) return false;
     oldest.connection->Close();
     unauthenticated_.pop_front();
-    ComplainOfStranger("it sent no hello, and other connections are waiting");
+    LogRejected("it sent no hello, and other connections are waiting");
     return true;
   }
 
@@ -276,10 +276,10 @@ class SocketTransport final : public PeerTransport, public ConnectionDriver::Own
     shm_acceptor_.close(ignored);
     std::remove(place_->PathOf(options_.self).c_str());
     place_.reset();
-    TellThatNothingIsShared(refusal);
+    LogNothingShared(refusal);
   }
 
-  static void TellThatNothingIsShared(const std::string& refusal) {
+  static void LogNothingShared(const std::string& refusal) {
     log::Warning("shared memory is not used",
                  {{"reason", refusal},
                   {"cost", "gradients use TCP on this machine too: reductions take longer"},
@@ -364,7 +364,7 @@ class SocketTransport final : public PeerTransport, public ConnectionDriver::Own
     if (const auto unauthenticated = FindUnauthenticated(connection);
         unauthenticated != unauthenticated_.end()) {
       unauthenticated_.erase(unauthenticated);
-      ComplainOfStranger(loss.reason);
+      LogRejected(loss.reason);
       return;
     }
     const auto found = FindByConnection(connection);
@@ -384,7 +384,7 @@ class SocketTransport final : public PeerTransport, public ConnectionDriver::Own
 
   // The cause is a wrong key, a scanner, or a peer that timed out. It is logged for diagnosis, at
   // most once a second.
-  void ComplainOfStranger(const std::string& reason) {
+  void LogRejected(const std::string& reason) {
     const TimePoint now = loop_.Now();
     if (last_complaint_ && now - *last_complaint_ < std::chrono::seconds(1)) return;
     last_complaint_ = now;

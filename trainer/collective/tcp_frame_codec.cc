@@ -125,16 +125,16 @@ std::optional<CodecPause> TcpFrameCodec::TakePayload(FrameSink& sink) {
   has_head_ = false;
   received_ = 0;
   const MutableBytes payload = std::exchange(payload_, {});
-  bool goes_on = false;
+  bool continues = false;
   if (phase_ == Phase::kHello) {
     const Result<PeerHello> hello = DecodeHello(payload.view);
     if (!hello) return CodecPause::Failed(hello.error().message);
-    goes_on = sink.OnHello(*hello);
+    continues = sink.OnHello(*hello);
   } else {
-    goes_on = sink.OnFrame(
+    continues = sink.OnFrame(
         {.header = fields_.header, .payload = {.owner = payload.owner, .view = payload.view}});
   }
-  return goes_on ? std::nullopt : std::optional(CodecPause::Asked());
+  return continues ? std::nullopt : std::optional(CodecPause::Asked());
 }
 
 // ---- Out ----

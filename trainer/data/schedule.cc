@@ -11,8 +11,8 @@ namespace pliant {
 namespace {
 
 // With these limits ticks, steps and positions do not overflow 64 bits.
-constexpr std::uint64_t kMostSamples = std::uint64_t{1} << 48;
-constexpr std::uint64_t kMostTicks = std::uint64_t{1} << 62;
+constexpr std::uint64_t kMaxSamples = std::uint64_t{1} << 48;
+constexpr std::uint64_t kMaxTicks = std::uint64_t{1} << 62;
 
 // Keeps the hashes of different uses apart.
 enum Purpose : std::uint64_t { kOrderOfEpoch = 1, kTrainingShard = 2, kEvaluationShard = 3 };
@@ -29,16 +29,16 @@ std::uint64_t StepsPerEpoch(std::uint64_t train_samples, std::uint64_t global_ba
 
 Status Validate(const DataSpec& spec) {
   if (spec.train_samples == 0) return Invalid("trainSamples: there must be at least one sample");
-  if (spec.train_samples > kMostSamples)
+  if (spec.train_samples > kMaxSamples)
     return Invalid(Format("trainSamples: {} is more than 2^48", spec.train_samples));
-  if (spec.test_samples > kMostSamples)
+  if (spec.test_samples > kMaxSamples)
     return Invalid(Format("testSamples: {} is more than 2^48", spec.test_samples));
   if (spec.epochs == 0) return Invalid("epochs: there must be at least one");
-  if (spec.logical_shards < 1 || spec.logical_shards > kMostLogicalShards ||
+  if (spec.logical_shards < 1 || spec.logical_shards > kMaxLogicalShards ||
       !std::has_single_bit(static_cast<unsigned>(spec.logical_shards)))
     return Invalid(Format("logicalShards: {} is not a power of two between 1 and {}",
-                          spec.logical_shards, kMostLogicalShards));
-  if (spec.global_batch_size == 0 || spec.global_batch_size > kMostSamples ||
+                          spec.logical_shards, kMaxLogicalShards));
+  if (spec.global_batch_size == 0 || spec.global_batch_size > kMaxSamples ||
       spec.global_batch_size % static_cast<std::uint64_t>(spec.logical_shards) != 0)
     return Invalid(Format("globalBatchSize: {} is not a positive multiple of logicalShards ({})",
                           spec.global_batch_size, spec.logical_shards));
@@ -46,8 +46,8 @@ Status Validate(const DataSpec& spec) {
     return Invalid(
         Format("lastBatch: Drop would drop all {} samples, fewer than a batch of {}: use Keep",
                spec.train_samples, spec.global_batch_size));
-  if (spec.epochs > kMostTicks / (CeilDivide(spec.train_samples, spec.global_batch_size) +
-                                  CeilDivide(spec.test_samples, spec.global_batch_size)))
+  if (spec.epochs > kMaxTicks / (CeilDivide(spec.train_samples, spec.global_batch_size) +
+                                 CeilDivide(spec.test_samples, spec.global_batch_size)))
     return Invalid(
         Format("epochs: {} is too large: it would make more than 2^62 steps", spec.epochs));
   return {};

@@ -8,7 +8,7 @@
 
 namespace pliant {
 
-inline constexpr int kMostLogicalShards = 1 << 16;
+inline constexpr int kMaxLogicalShards = 1 << 16;
 
 // Whether to keep the samples that do not fill the last global batch of an epoch.
 enum class LastBatch { kKeep, kDrop };
@@ -26,7 +26,7 @@ struct DataSpec {
   std::uint64_t test_samples = 0;  // 0: no evaluation
   std::uint64_t epochs = 0;
   std::uint64_t global_batch_size = 0;  // a multiple of logical_shards
-  int logical_shards = 0;               // a power of two, at most kMostLogicalShards
+  int logical_shards = 0;               // a power of two, at most kMaxLogicalShards
   std::uint64_t seed = 0;
   LastBatch last_batch = LastBatch::kKeep;
   DataOrder order = DataOrder::kShuffled;

@@ -9,7 +9,7 @@ namespace pliant::learner {
 namespace {
 
 constexpr std::uint32_t kMagicOfDimension = 0x00000800;  // of unsigned bytes; add the dimensions
-constexpr std::uint32_t kMostSide = 65536;
+constexpr std::uint32_t kMaxSide = 65536;
 constexpr std::uint8_t kGzipMagic[] = {0x1f, 0x8b};
 
 std::uint32_t BigEndian(std::span<const std::uint8_t> bytes) {
@@ -42,12 +42,12 @@ Result<Idx> ParseHeader(const NamedBytes& file, std::size_t dimensions, std::str
   for (std::size_t dimension = 0; dimension < dimensions; ++dimension) {
     const std::size_t offset = 4 * (1 + dimension);
     const std::uint32_t size = BigEndian(bytes.subspan(offset));
-    if (size == 0 || (dimension > 0 && size > kMostSide)) {
+    if (size == 0 || (dimension > 0 && size > kMaxSide)) {
       return Invalid(Format("{}: offset {}: {} {}: expected {}", origin, offset, size,
                             dimension == 0   ? what
                             : dimension == 1 ? "rows"
                                              : "columns",
-                            dimension == 0 ? "at least 1" : Format("1 to {}", kMostSide)));
+                            dimension == 0 ? "at least 1" : Format("1 to {}", kMaxSide)));
     }
     idx.sizes.push_back(size);
     values *= size;  // at most 2^32 * 2^16 * 2^16

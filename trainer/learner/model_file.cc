@@ -151,7 +151,7 @@ TrainSpec ReadTrain(const YAML::Node& node) {
   }
   train.batch_size = fields.OptionalWhole("batchSize", kCounts);
   if (const YAML::Node shards = fields.Find("logicalShards")) {
-    train.logical_shards = ReadWhole(shards, fields.In("logicalShards"), {1, kMostLogicalShards});
+    train.logical_shards = ReadWhole(shards, fields.In("logicalShards"), {1, kMaxLogicalShards});
     if (!std::has_single_bit(static_cast<unsigned>(*train.logical_shards))) {
       throw Wrong{shards.Mark(), fields.In(Format("logicalShards: expected a power of two, "
                                                   "not {}",

@@ -209,7 +209,7 @@ at::Tensor Network::Run(const Step& step, const at::Tensor& values, const Pass& 
   return at::flatten(values, 1);
 }
 
-std::int64_t Network::SamplesLeast() const {
+std::int64_t Network::MinSamples() const {
   std::int64_t least = 1;
   ForEach(steps_, [&](const Step& step) {
     const bool normalizes = std::holds_alternative<BatchNorm>(step.layer);

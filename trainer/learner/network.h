@@ -64,7 +64,7 @@ class Network {
 
   // The smallest batch to train on. It is 2 if some batch_norm has one value a sample and channel:
   // the variance of a single value does not exist.
-  std::int64_t SamplesLeast() const;
+  std::int64_t MinSamples() const;
 
  private:
   struct Step {

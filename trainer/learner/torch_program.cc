@@ -153,7 +153,7 @@ struct TorchProgram::Impl {
   Result<ShardSums> Train(const ShardTask& task, std::span<float> gradient,
                           GradientSink* gradient_sink) {
     const auto count = static_cast<std::int64_t>(task.samples.size());
-    if (count < network.SamplesLeast()) {
+    if (count < network.MinSamples()) {
       return Invalid(Format(
           "shard {} of step {} has {} sample, too few for batch_norm: use fewer logical shards",
           task.shard, task.step, count));

@@ -74,7 +74,7 @@ void CoordinatorCore::OnHello(ConnectionId connection, const Hello& hello, TimeP
     history_.AddSuperseded(*hello.before);
   }
   if (obsolete_) return;
-  TellOfCurrent(learner.id);
+  SendCurrent(learner.id);
   if (proposer_.Proposes(learner.id) && !proposer_.announced()) {
     const Proposal& proposal = *proposer_.proposal();
     Send(learner.id, Prepare{proposal.membership, proposal.replaces});
@@ -119,7 +119,7 @@ void CoordinatorCore::On(const LearnerRecord& learner, const Lost& lost, TimePoi
     faults_.Report(learner.id, lost.accused, now);
   } else if (lost.membership < history_.current()->id) {
     // The others completed the tick and switched, but this one could not.
-    TellOfCurrent(learner.id);
+    SendCurrent(learner.id);
   }
 }
 
@@ -187,7 +187,7 @@ CoordinatorEffects CoordinatorCore::Decide(TimePoint now) {
         CheckProposal(now);
       }
       if (!proposer_.proposal() && !faults_.broken_since()) Propose(now);
-      TellLeavers(now);
+      NotifyLeavers(now);
       history_.Trim(roster_);
       roster_.Forget([&](const LearnerId& id) { return InUse(id, history_, proposer_); }, now);
     }
@@ -313,11 +313,11 @@ void CoordinatorCore::MakeCurrent(const Membership& membership, bool by_recovery
   // Members that have not entered it yet may not know of it: send Recover. Members of a planned one
   // receive it at the boundary, except those that stopped before the boundary.
   for (const Member& member : membership.members) {
-    if (!planned || stopped.contains(member.id)) TellOfCurrent(member.id);
+    if (!planned || stopped.contains(member.id)) SendCurrent(member.id);
   }
 }
 
-void CoordinatorCore::TellLeavers(TimePoint now) {
+void CoordinatorCore::NotifyLeavers(TimePoint now) {
   for (const auto& [id, at_once] : FindDepartures(roster_, history_, proposer_, now)) {
     SendLeave(id, at_once);
     roster_.MarkLeaving(id);  // it cannot withdraw that
@@ -332,7 +332,7 @@ void CoordinatorCore::DismissAll() {
 
 // ---- Effects ----
 
-void CoordinatorCore::TellOfCurrent(const LearnerId& id) {
+void CoordinatorCore::SendCurrent(const LearnerId& id) {
   if (!history_.IsMember(id) || roster_.At(id).entered >= history_.current()->id) return;
   Send(id, Recover{*history_.current()});
 }

@@ -85,11 +85,11 @@ class CoordinatorCore {
   void AnnounceProposal(TimePoint now);
   void WithdrawProposal();
   void MakeCurrent(const Membership& membership, bool by_recovery, TimePoint now);
-  void TellLeavers(TimePoint now);
+  void NotifyLeavers(TimePoint now);
   void DismissAll();
 
   // ---- Effects ----
-  void TellOfCurrent(const LearnerId& id);  // if `id` is a member and has not entered it
+  void SendCurrent(const LearnerId& id);  // if `id` is a member and has not entered it
   MembershipId NewId();
   void Send(const LearnerId& id, CoordinatorMessage message);  // if it is connected
   void SendLeave(const LearnerId& id, bool at_once);

@@ -12,8 +12,8 @@
 namespace pliant {
 namespace {
 
-constexpr std::uint64_t kMostSeconds = 365 * 24 * 3600;
-constexpr int kMostLearners = 1 << 16;
+constexpr std::uint64_t kMaxSeconds = 365 * 24 * 3600;
+constexpr int kMaxLearners = 1 << 16;
 constexpr int kMaxLearnersDefault = 8;  // of a job
 constexpr std::uint64_t kMinBucketBytes = std::uint64_t{4} << 10;
 constexpr std::uint64_t kMaxBucketBytes = std::uint64_t{1} << 30;
@@ -63,7 +63,7 @@ class Reader {
 
   Status Seconds(const char* name, std::uint64_t least, Duration& into) const {
     std::optional<std::uint64_t> seconds;
-    RETURN_IF_ERROR(Number(name, least, kMostSeconds, seconds));
+    RETURN_IF_ERROR(Number(name, least, kMaxSeconds, seconds));
     if (seconds) into = std::chrono::seconds(*seconds);
     return {};
   }
@@ -130,11 +130,11 @@ Status ReadTraining(const Reader& reader, LearnerEnvironment& environment) {
   RETURN_IF_ERROR(reader.Number("PLIANT_GLOBAL_BATCH_SIZE", 1, std::uint64_t{1} << 32,
                                 environment.global_batch_size));
   RETURN_IF_ERROR(
-      reader.Number("PLIANT_LOGICAL_SHARDS", 1, kMostLearners, environment.logical_shards));
+      reader.Number("PLIANT_LOGICAL_SHARDS", 1, kMaxLearners, environment.logical_shards));
   RETURN_IF_ERROR(
       reader.Number("PLIANT_SEED", 0, std::numeric_limits<std::uint64_t>::max(), environment.seed));
-  RETURN_IF_ERROR(reader.Number("PLIANT_MIN_LEARNERS", 1, kMostLearners, environment.min_learners));
-  RETURN_IF_ERROR(reader.Number("PLIANT_MAX_LEARNERS", 1, kMostLearners, environment.max_learners));
+  RETURN_IF_ERROR(reader.Number("PLIANT_MIN_LEARNERS", 1, kMaxLearners, environment.min_learners));
+  RETURN_IF_ERROR(reader.Number("PLIANT_MAX_LEARNERS", 1, kMaxLearners, environment.max_learners));
   if (environment.logical_shards &&
       !std::has_single_bit(static_cast<unsigned>(*environment.logical_shards))) {
     return Invalid("PLIANT_LOGICAL_SHARDS is " + std::to_string(*environment.logical_shards) +

@@ -60,7 +60,7 @@ struct LearnerMetrics::Families {
               "pliant_learner_pause_seconds_total", {},
               "Time between the last step before a membership change and the first one after it.")
           .Add({});
-  Counter& given_up =
+  Counter& ticks_aborted =
       registry
           .AddCounters("pliant_learner_ticks_given_up_total", {},
                        "Steps and evaluations that were aborted because a learner was lost, and "
@@ -105,7 +105,7 @@ std::string LearnerMetrics::Serialize(const LearnerStats& stats) {
   Show(stats.waiting, families_->waiting);
   Show(stats.committing, families_->committing);
   Show(stats.pausing, families_->pausing);
-  Show(stats.ticks_given_up, families_->given_up);
+  Show(stats.ticks_aborted, families_->ticks_aborted);
   Show(stats.shards_kept, families_->kept);
   Show(stats.bytes_sent, families_->sent);
   Show(stats.bytes_received, families_->received);

@@ -31,7 +31,7 @@ Result<Duration> ReadPace(const std::filesystem::path& file) {
   in.read(read.data(), read.size());
   std::string_view text(read.data(), static_cast<std::size_t>(in.gcount()));
   while (text.ends_with('\n')) text.remove_suffix(1);
-  const auto most = std::chrono::duration_cast<std::chrono::milliseconds>(PacedThread::kMost);
+  const auto most = std::chrono::duration_cast<std::chrono::milliseconds>(PacedThread::kMax);
   std::uint64_t value = 0;
   const auto [rest, error] = std::from_chars(text.begin(), text.end(), value);
   if (error != std::errc() || rest != text.end() || text.size() == read.size() ||
@@ -76,10 +76,10 @@ void PacedThread::AwaitPace() const {
 Duration PacedThread::Pace() const {
   const auto pace = ReadPace(file_);
   if (pace) {
-    told_ = false;
+    logged_ = false;
     return *pace;
   }
-  if (!std::exchange(told_, true))
+  if (!std::exchange(logged_, true))
     log::Warning("the pace file is ignored", {{"cause", pace.error().message}});
   return Duration::zero();
 }

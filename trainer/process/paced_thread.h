@@ -16,7 +16,7 @@ namespace pliant {
 // also for the current shard; without it nothing waits. The bits stay the program's.
 class PacedThread final : public ProgramThread, private Operation {
  public:
-  static constexpr Duration kMost = std::chrono::seconds(10);  // maximum time of a shard
+  static constexpr Duration kMax = std::chrono::seconds(10);  // maximum time of a shard
 
   // Borrows `thread`.
   PacedThread(ProgramThread& thread, std::filesystem::path file);
@@ -40,11 +40,11 @@ class PacedThread final : public ProgramThread, private Operation {
   Operation* operation_ = nullptr;
   // When the current training shard began; none: there is none.
   std::optional<std::chrono::steady_clock::time_point> begun_;
-  mutable bool told_ = false;  // the invalid file was logged
+  mutable bool logged_ = false;  // the invalid file was logged
 };
 
 // The time in the file; zero without a file. kInvalid: not a whole number of milliseconds up to
-// PacedThread::kMost.
+// PacedThread::kMax.
 Result<Duration> ReadPace(const std::filesystem::path& file);
 
 }  // namespace pliant

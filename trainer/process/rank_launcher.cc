@@ -165,7 +165,7 @@ class Launcher {
 
   const LearnerEnvironment& environment_;
   RealEventLoop loop_;
-  RankFates fates_;
+  RankExits fates_;
   std::vector<Rank> ranks_;
   std::string folder_;
 };
@@ -203,7 +203,7 @@ std::vector<std::string> EnvironmentOfRank(const std::vector<std::string>& envir
   return result;
 }
 
-bool RankFates::OnEnd(int rank, int exit_code) {
+bool RankExits::OnEnd(int rank, int exit_code) {
   --running_;
   if (exit_code == 0 || first_failed_) return false;
   first_failed_ = rank;

@@ -21,9 +21,9 @@ std::vector<std::string> EnvironmentOfRank(const std::vector<std::string>& envir
 
 // Decides, as the ranks end one after the other, when to stop the others and how the learner ends.
 // Without I/O.
-class RankFates {
+class RankExits {
  public:
-  explicit RankFates(int ranks) : running_(ranks) {}
+  explicit RankExits(int ranks) : running_(ranks) {}
 
   // True: ask the others to leave. After one has failed they cannot continue.
   bool OnEnd(int rank, int exit_code);

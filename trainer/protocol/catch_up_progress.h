@@ -12,7 +12,7 @@ class CatchUpProgress {
   // `ranks` members begin after `applied` ticks. Members in sync may be ahead of the others by
   // `max_backlog` ticks.
   CatchUpProgress(std::size_t ranks, Tick applied, Tick max_backlog)
-      : max_backlog_(max_backlog), reached_(ranks, applied), said_in_sync_(ranks, false) {}
+      : max_backlog_(max_backlog), reached_(ranks, applied), reported_in_sync_(ranks, false) {}
 
   // A trailer from a rank that catches up.
   void OnTrailer(int rank, Tick tick, bool in_sync);
@@ -23,8 +23,8 @@ class CatchUpProgress {
 
  private:
   Tick max_backlog_;
-  std::vector<Tick> reached_;       // by rank
-  std::vector<bool> said_in_sync_;  // by rank
+  std::vector<Tick> reached_;           // by rank
+  std::vector<bool> reported_in_sync_;  // by rank
 };
 
 }  // namespace pliant

@@ -27,14 +27,14 @@ std::optional<std::string> HangDetector::Look(const std::optional<ProgramCall>& 
                                               TimePoint now) {
   // If the last check is long ago, this process itself stood still, and its program with it: the
   // process was stopped, or the machine slept.
-  const bool stood_still = now - looked_ >= most_ / 2;
+  const bool stood_still = now - looked_ >= max_ / 2;
   looked_ = now;
   if (!call || call != call_ || stood_still) {
     call_ = call;
     since_ = now;
     return std::nullopt;
   }
-  if (now - since_ < most_) return std::nullopt;
+  if (now - since_ < max_) return std::nullopt;
   return Format(
       "StepTimeout: its program has worked at {} for {:.0f} s: it hangs, or needs a longer "
       "spec.stepTimeoutSeconds",

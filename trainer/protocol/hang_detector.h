@@ -26,17 +26,17 @@ std::string ToString(const ProgramCall& call);
 class HangDetector {
  public:
   // `most`: the longest time for one call; zero: no limit.
-  explicit HangDetector(Duration most) : most_(most) {}
+  explicit HangDetector(Duration max) : max_(max) {}
 
-  bool watches() const { return most_ > Duration::zero(); }
+  bool watches() const { return max_ > Duration::zero(); }
   // The interval between checks. A hang is found one interval late, at most two.
-  Duration pause() const { return most_ / 20; }
+  Duration pause() const { return max_ / 20; }
 
   // A sentence that names the call that takes too long. None: the program works, or waits for work.
   std::optional<std::string> Look(const std::optional<ProgramCall>& call, TimePoint now);
 
  private:
-  const Duration most_;
+  const Duration max_;
   std::optional<ProgramCall> call_;  // at the previous check
   TimePoint since_{};                // when that call was first seen
   TimePoint looked_{};

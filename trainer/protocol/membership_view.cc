@@ -103,20 +103,21 @@ void MembershipView::PutOffLoss(Loss loss) {
 
 // ---- Peers ----
 
-MembershipView::Fate MembershipView::FateOf(const FrameHeader& header, Standing standing) const {
+MembershipView::Disposition MembershipView::DispositionOf(const FrameHeader& header,
+                                                          Standing standing) const {
   const MembershipId id = header.membership;
   // A member of the proposed membership has switched. For a learner that does not work in the
   // replaced membership, this frame is the announcement.
   if (proposal_ && id == proposal_->membership.id &&
       (current_.id != proposal_->replaces || standing.stopped)) {
-    return Fate::kHoldAndEnter;
+    return Disposition::kHoldAndEnter;
   }
   if (standing.released && header.kind == FrameKind::kOpened && id >= newest_->id) {
-    return Fate::kSetFree;
+    return Disposition::kSetFree;
   }
-  if (IsNews(id) && id > MembershipId{}) return Fate::kHold;
-  if (entry_ || standing.frames_wait) return Fate::kHold;
-  return id == current_.id ? Fate::kDeliver : Fate::kDrop;
+  if (IsNews(id) && id > MembershipId{}) return Disposition::kHold;
+  if (entry_ || standing.frames_wait) return Disposition::kHold;
+  return id == current_.id ? Disposition::kDeliver : Disposition::kDrop;
 }
 
 std::set<LearnerId> MembershipView::NeededPeers() const {

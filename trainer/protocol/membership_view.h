@@ -32,7 +32,7 @@ class MembershipView {
     bool prepared = false;  // connected to all of its members
   };
   // The decision on a frame.
-  enum class Fate {
+  enum class Disposition {
     kDeliver,       // it belongs to the current membership
     kHold,          // it arrived early
     kHoldAndEnter,  // the same, and it shows that the proposed membership has begun
@@ -96,7 +96,7 @@ class MembershipView {
   std::optional<Loss> TakeLoss() { return std::exchange(loss_, std::nullopt); }
 
   // ---- Peers ----
-  Fate FateOf(const FrameHeader& header, Standing standing) const;
+  Disposition DispositionOf(const FrameHeader& header, Standing standing) const;
   bool ComesEarly(const FrameHeader& header) const { return IsNews(header.membership); }
   std::set<LearnerId> NeededPeers() const;
 

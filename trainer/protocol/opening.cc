@@ -108,7 +108,7 @@ Opening::Next Opening::next() const {
   // No member has a state: rank 0 is about to report that it has one.
   if (!Furthest()) return Next::kWait;
   if (self_ == 0 && !in_sync().front()) return Next::kFetch;
-  if (!said_ready_) return Next::kSayReady;
+  if (!reported_ready_) return Next::kSayReady;
   const bool all_opened = std::ranges::all_of(peers_, [&](const Peer& peer) {
     return peer.opened || &peer == &peers_[static_cast<std::size_t>(self_)];
   });

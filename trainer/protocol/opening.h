@@ -64,8 +64,8 @@ class Opening {
   // By rank, likewise: whether it holds the state from which ticks begin. All others catch up.
   std::vector<bool> in_sync() const;
 
-  void SetSaidReady() { said_ready_ = true; }
-  bool said_ready() const { return said_ready_; }
+  void SetReportedReady() { reported_ready_ = true; }
+  bool reported_ready() const { return reported_ready_; }
   const StateSummary& own() const {
     return peers_[static_cast<std::size_t>(self_)].holding.value();
   }
@@ -82,7 +82,7 @@ class Opening {
   std::optional<int> Furthest() const;  // the lowest rank that holds the furthest state
 
   int self_;
-  bool said_ready_ = false;
+  bool reported_ready_ = false;
   std::vector<Peer> peers_;  // by rank
 };
 

@@ -70,7 +70,7 @@ void TickRound::Begin(const ShardMap& map, int self, bool needs_buffers,
   CHECK(in_sync.size() == ranks, "each rank is in sync, or catches up");
   self_ = self;
   needs_buffers_ = needs_buffers;
-  heard_.assign(ranks, false);
+  received_.assign(ranks, false);
   in_sync_ = in_sync;
   missing_ = static_cast<int>(std::ranges::count(in_sync, true));
   sums_.assign(static_cast<std::size_t>(map.logical_shards), {});
@@ -100,7 +100,7 @@ void TickRound::OnLocal(const Trailer& trailer, Bytes buffers) {
 
 Status TickRound::OnTrailer(int rank, const Trailer& trailer) {
   if (!in_sync_[static_cast<std::size_t>(rank)]) return Invalid("a trailer of a rank catching up");
-  if (heard_[static_cast<std::size_t>(rank)]) return Invalid("a second trailer");
+  if (received_[static_cast<std::size_t>(rank)]) return Invalid("a second trailer");
   const std::vector<int>& expected = shards_of_rank_[static_cast<std::size_t>(rank)];
   if (!std::ranges::equal(trailer.shards, expected, {}, &Trailer::Shard::shard)) {
     return Invalid("a trailer with the shards of another rank");
@@ -116,7 +116,7 @@ Status TickRound::OnTrailer(int rank, const Trailer& trailer) {
 }
 
 void TickRound::Take(int rank, const Trailer& trailer) {
-  heard_[static_cast<std::size_t>(rank)] = true;
+  received_[static_cast<std::size_t>(rank)] = true;
   --missing_;
   for (const Trailer::Shard& shard : trailer.shards) {
     sums_[static_cast<std::size_t>(shard.shard)] = shard.sums;

@@ -63,7 +63,7 @@ class TickRound {
   Status OnTrailer(int rank, const Trailer& trailer);
   Status OnBuffers(int rank, Bytes buffers);
 
-  bool local_done() const { return heard_[static_cast<std::size_t>(self_)]; }
+  bool local_done() const { return received_[static_cast<std::size_t>(self_)]; }
   bool done() const { return missing_ == 0 && (!needs_buffers_ || buffers_.has_value()); }
   TickOutcome Outcome() const;  // requires done()
   Bytes buffers() const { return buffers_.value_or(Bytes{}); }
@@ -80,7 +80,7 @@ class TickRound {
   std::vector<std::vector<int>> shards_of_rank_;  // of map_
   int buffers_rank_ = 0;                          // from map_
   bool needs_buffers_ = false;
-  std::vector<bool> heard_;  // by rank
+  std::vector<bool> received_;  // by rank
   std::vector<bool> in_sync_;
   int missing_ = 0;
   std::vector<ShardSums> sums_;  // by shard

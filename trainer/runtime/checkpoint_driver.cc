@@ -20,11 +20,11 @@ constexpr int kSlicesTimeoutFactor = 3;
 }  // namespace
 
 CheckpointDriver::CheckpointDriver(CheckpointPolicy policy, int kept, double unix_offset_seconds,
-                                   Parts parts, TellFailure tell_failure)
+                                   Parts parts, ReportFailure report_failure)
     : kept_(kept),
       unix_offset_seconds_(unix_offset_seconds),
       parts_(parts),
-      tell_failure_(std::move(tell_failure)),
+      report_failure_(std::move(report_failure)),
       schedule_(std::move(policy)) {}
 
 void CheckpointDriver::OnEntered(bool recovery) {
@@ -97,15 +97,15 @@ void CheckpointDriver::OnLooked(const std::shared_ptr<Running>& running, TimePoi
 
 void CheckpointDriver::OnSliceFailed(const LearnerId& peer, SliceFailure failure) {
   failure.error = InContext(peer.name, std::move(failure.error));
-  heard_ = HeardFailure{.failure = std::move(failure), .recoveries = recoveries_};
+  reported_ = ReportedFailure{.failure = std::move(failure), .recoveries = recoveries_};
 }
 
 Error CheckpointDriver::WhyIncomplete(const Running& running) const {
   const std::string what =
       Format("not all of its {} slices were written", running.save.slice.count);
-  const bool told = heard_ && heard_->failure.tick == running.save.tick &&
-                    heard_->recoveries == running.recoveries;
-  return told ? InContext(what, heard_->failure.error) : Error{ErrorCode::kTimeout, what};
+  const bool told = reported_ && reported_->failure.tick == running.save.tick &&
+                    reported_->recoveries == running.recoveries;
+  return told ? InContext(what, reported_->failure.error) : Error{ErrorCode::kTimeout, what};
 }
 
 void CheckpointDriver::End(const Running& running, const Written& saved) {
@@ -124,7 +124,7 @@ void CheckpointDriver::End(const Running& running, const Written& saved) {
   } else {
     schedule_.OnFailed(parts_.tasks.Now());
     NoteWriteError(saved.error());
-    if (save.slice.index > 0) tell_failure_(save, saved.error());
+    if (save.slice.index > 0) report_failure_(save, saved.error());
     log::Warning("checkpoint failed", {{"step", save.label.position.step},
                                        {"slice", save.slice.index},
                                        {"cause", saved.error().message}});

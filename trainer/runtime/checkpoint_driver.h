@@ -35,12 +35,12 @@ class CheckpointDriver {
   };
   // Sends to rank 0 why this learner's slice is missing: only rank 0 reports why a checkpoint
   // failed.
-  using TellFailure = std::function<void(const CheckpointSave& save, const Error& error)>;
+  using ReportFailure = std::function<void(const CheckpointSave& save, const Error& error)>;
   using Done = std::function<void(bool saved)>;
 
   // `kept`: how many checkpoints are kept. `unix_offset_seconds`: Unix time minus the loop's time.
   CheckpointDriver(CheckpointPolicy policy, int kept, double unix_offset_seconds, Parts parts,
-                   TellFailure tell_failure);
+                   ReportFailure report_failure);
 
   // `recovery`: the membership was not entered at a boundary.
   void OnEntered(bool recovery);
@@ -84,7 +84,7 @@ class CheckpointDriver {
   const int kept_;
   const double unix_offset_seconds_;
   const Parts parts_;
-  const TellFailure tell_failure_;
+  const ReportFailure report_failure_;
   CheckpointSchedule schedule_;
   bool saving_ = false;
   int writing_ = 0;  // running copies and writes of the state, or of its slices
@@ -92,11 +92,11 @@ class CheckpointDriver {
   std::uint64_t recoveries_ = 0;
   std::optional<Tick> saved_tick_;
   std::optional<CheckpointReport> report_;  // none: no checkpoint was tried
-  struct HeardFailure {
+  struct ReportedFailure {
     SliceFailure failure;
     std::uint64_t recoveries = 0;  // a tick may be saved again after one
   };
-  std::optional<HeardFailure> heard_;  // the last one that another member reported
+  std::optional<ReportedFailure> reported_;  // the last one that another member reported
 };
 
 }  // namespace pliant

@@ -152,7 +152,7 @@ class LearnerLoop::Impl final : public PeerHandler,
   void OnBoundary(const TickOutcome& outcome) override;
   void OnAllApplied() override { Then(Step::kFinish); }
   void OnCatchUpAbandoned() override { EnterNow(); }
-  bool OthersGoOn() const override;
+  bool OthersContinue() const override;
 
   // ---- Checkpoints, and the end (learner_ending.cc) ----
   // Writes this member's slice, if it has one. `done` is for rank 0: whether the checkpoint is

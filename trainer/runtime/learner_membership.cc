@@ -27,7 +27,7 @@ void LearnerLoop::Impl::Stop(Loss loss) {
                 {"tick", state_.applied()},
                 {"lost", loss.accused.empty() ? std::string() : loss.accused.front().name},
                 {"cause", loss.cause}});
-  if (phase_ == Phase::kTicking) ++stats_.ticks_given_up;
+  if (phase_ == Phase::kTicking) ++stats_.ticks_aborted;
   const bool writes_pending = phase_ == Phase::kDraining || phase_ == Phase::kFinishing;
   phase_ = Phase::kStopped;
   ticks_.Abort();
@@ -197,7 +197,7 @@ Trailer LearnerLoop::Impl::TrailerHead(const TickPlan& plan) {
 }
 
 // A member that received news of a leaver did not wait: it has begun the next tick.
-bool LearnerLoop::Impl::OthersGoOn() const {
+bool LearnerLoop::Impl::OthersContinue() const {
   return std::ranges::any_of(early_.frames(), [&](const EarlyFrames::Held& held) {
     const FrameHeader& header = held.frame.header;
     return header.membership == view_.current().id && header.tick > state_.applied();

@@ -57,21 +57,21 @@ void LearnerLoop::Impl::OnFrame(const LearnerId& peer, Frame frame) {
 
 void LearnerLoop::Impl::Take(const LearnerId& peer, Frame frame) {
   if (phase_ == Phase::kExited) return;
-  using Fate = MembershipView::Fate;
-  switch (view_.FateOf(frame.header, {.stopped = phase_ == Phase::kStopped,
-                                      .released = phase_ == Phase::kReleased,
-                                      .frames_wait = early_due_})) {
-    case Fate::kDeliver:
+  using Disposition = MembershipView::Disposition;
+  switch (view_.DispositionOf(frame.header, {.stopped = phase_ == Phase::kStopped,
+                                             .released = phase_ == Phase::kReleased,
+                                             .frames_wait = early_due_})) {
+    case Disposition::kDeliver:
       return Deliver(peer, frame);
-    case Fate::kHold:
+    case Disposition::kHold:
       return Hold(peer, std::move(frame));
-    case Fate::kHoldAndEnter:
+    case Disposition::kHoldAndEnter:
       Hold(peer, std::move(frame));
       return Then(EnterStep{view_.proposal()->membership});
-    case Fate::kSetFree:
+    case Disposition::kSetFree:
       phase_ = Phase::kIdle;
       return LeaveWhenFree();
-    case Fate::kDrop:
+    case Disposition::kDrop:
       return;
   }
 }

@@ -10,13 +10,13 @@ namespace pliant {
 
 // A learner's work since its process began, for metrics. Everything except `member` only grows.
 struct LearnerStats {
-  bool member = false;               // takes part in a membership now
-  std::uint64_t ticks = 0;           // that it took part in: steps, and those of evaluations
-  std::uint64_t shards = 0;          // that it computed in these ticks
-  std::uint64_t steps = 0;           // optimizer steps that it took part in
-  std::uint64_t samples = 0;         // that it computed in these steps
-  std::uint64_t ticks_given_up = 0;  // aborted because a peer was lost
-  std::uint64_t shards_kept = 0;     // part of `shards`: finished before their tick was aborted
+  bool member = false;              // takes part in a membership now
+  std::uint64_t ticks = 0;          // that it took part in: steps, and those of evaluations
+  std::uint64_t shards = 0;         // that it computed in these ticks
+  std::uint64_t steps = 0;          // optimizer steps that it took part in
+  std::uint64_t samples = 0;        // that it computed in these steps
+  std::uint64_t ticks_aborted = 0;  // aborted because a peer was lost
+  std::uint64_t shards_kept = 0;    // part of `shards`: finished before their tick was aborted
   // Where the time of its ticks went.
   Duration computing{};     // its shards
   Duration data_waiting{};  // part of `computing`: waiting for samples

@@ -47,7 +47,7 @@ void OpeningRun::OnConnected(int rank) {
   missing_since_.erase(rank);
   // Messages on an earlier connection may be lost.
   parts_.peers.SendTo(rank, FrameKind::kOpen, EncodeStateSummary(opening_.own()));
-  if (opening_.said_ready()) parts_.peers.SendTo(rank, FrameKind::kOpened, {});
+  if (opening_.reported_ready()) parts_.peers.SendTo(rank, FrameKind::kOpened, {});
   if (fetching_from_ == rank) Fetch(rank);
   parts_.owner.OnOpeningNews();
 }
@@ -86,7 +86,7 @@ void OpeningRun::Advance() {
       if (fetching_from_ != opening_.source()) Fetch(opening_.source());
       return;
     case Opening::Next::kSayReady:
-      opening_.SetSaidReady();
+      opening_.SetReportedReady();
       parts_.peers.SendToAll(FrameKind::kOpened, {});
       return parts_.owner.OnOpeningNews();
     case Opening::Next::kBegin:
@@ -158,7 +158,7 @@ void OpeningRun::LookForCheckpoint() {
 void OpeningRun::Look() {
   if (opening_.furthest() && !std::exchange(answer_awaited_, true)) {
     parts_.tasks.After(kVolumeTimeout, look_.Guard([this] {
-      GoOnWithout({ErrorCode::kTimeout, "the volume does not answer in time"});
+      ContinueWithout({ErrorCode::kTimeout, "the volume does not answer in time"});
     }));
   }
   parts_.checkpointer.FindNewest(parts_.tasks.Guard<Result<StoredCheckpoint>>(
@@ -179,7 +179,7 @@ void OpeningRun::OnNewest(const Result<StoredCheckpoint>& newest) {
   if (!newest && newest.error().code != ErrorCode::kNotFound) {
     const bool may_pass = !furthest || newest.error().code == ErrorCode::kUnavailable;
     if (may_pass && LooksAgain(newest.error())) return;
-    return GoOnWithout(newest.error());
+    return ContinueWithout(newest.error());
   }
   look_.Renew();
   answer_awaited_ = false;
@@ -197,7 +197,7 @@ void OpeningRun::OnNewest(const Result<StoredCheckpoint>& newest) {
   parts_.checkpointer.Restore(options_.job, restored);
 }
 
-void OpeningRun::GoOnWithout(const Error& error) {
+void OpeningRun::ContinueWithout(const Error& error) {
   look_.Renew();
   if (!opening_.furthest()) return parts_.owner.Fail(InContext("checkpoint volume", error));
   log::Warning("checkpoints cannot be read, continuing without them", {{"cause", error.message}});

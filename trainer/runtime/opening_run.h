@@ -89,7 +89,7 @@ class OpeningRun {
   void Look();
   bool LooksAgain(const Error& error);  // after a pause; false: no tries left
   void OnNewest(const Result<StoredCheckpoint>& newest);
-  void GoOnWithout(const Error& error);  // fails if nobody holds a state
+  void ContinueWithout(const Error& error);  // fails if nobody holds a state
   void OnRestored(Result<Restored> restored);
   bool IsOfThisSchedule(const TrainingPosition& position) const;
   void Settle();  // no checkpoint is ahead of the members' states

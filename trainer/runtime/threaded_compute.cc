@@ -89,7 +89,7 @@ class ThreadedCompute final : public Compute {
         info_(program_.info()),
         state_(program_.State()),
         accumulator_(std::move(accumulator)),
-        notifier_(loop, [this] { OnBell(); }) {}
+        notifier_(loop, [this] { OnNotified(); }) {}
 
   ~ThreadedCompute() override {
     control_.abandoned = true;
@@ -277,7 +277,7 @@ class ThreadedCompute final : public Compute {
   }
 
   // A part of the running operation is finished, or all of it.
-  void OnBell() {
+  void OnNotified() {
     bool over = false;
     std::vector<NodePart> parts;
     {

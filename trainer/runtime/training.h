@@ -68,9 +68,9 @@ class Training final : public TickRunner::Owner, public CatchUp::Owner {
     virtual void OnTickNews() = 0;   // call CommitWhenComplete
     // Between two ticks. All members that reach this boundary have the same outcome.
     virtual void OnBoundary(const TickOutcome& outcome) = 0;
-    virtual void OnAllApplied() = 0;        // during catch-up: no further tick will come
-    virtual void OnCatchUpAbandoned() = 0;  // the program's state no longer changes
-    virtual bool OthersGoOn() const = 0;    // another member has begun the next tick
+    virtual void OnAllApplied() = 0;          // during catch-up: no further tick will come
+    virtual void OnCatchUpAbandoned() = 0;    // the program's state no longer changes
+    virtual bool OthersContinue() const = 0;  // another member has begun the next tick
     virtual void OnViolation(int rank, std::string cause) = 0;
     virtual void Fail(const Error& error) = 0;
   };

@@ -56,7 +56,7 @@ Status Training::OnTrailerOfOneBehind(int rank, const Frame& frame) {
 // Ticks that a member has yet to apply occupy memory, here or there, so the others wait. They do
 // not wait when somebody is about to leave: catch-up starts again then.
 bool Training::MustWaitForThoseBehind() const {
-  if (catch_up_ || parts_.owner.OthersGoOn() || !parts_.view.AllStay()) return false;
+  if (catch_up_ || parts_.owner.OthersContinue() || !parts_.view.AllStay()) return false;
   return progress_.IsAnyFarBehind(team_.in_sync, applied());
 }
 

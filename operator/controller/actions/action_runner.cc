@@ -315,7 +315,7 @@ class BatchCalls {
   // As ReadPod, for a pod whose state is unknown until then.
   kube::KubeResult<api::Pod> ReadPodInDoubt(const std::string& name) {
     kube::KubeResult<api::Pod> found = ReadPod(name);
-    result_.outcome_unknown = !found && TellsNothing(found.error());
+    result_.outcome_unknown = !found && ReportsNothing(found.error());
     return found;
   }
 

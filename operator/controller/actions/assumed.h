@@ -39,7 +39,7 @@ class Assumed {
     entry.under_way = nullptr;
     entry.done = std::make_shared<const T>(std::move(value));
     entry.replaced_versions.push_back(std::move(replaced_version));
-    entry.overdue_at = now + kPatience;
+    entry.overdue_at = now + kTimeout;
   }
 
   // The write was not done; what was done before still counts.
@@ -92,10 +92,10 @@ class Assumed {
     return found->second.overdue_at;
   }
 
-  // The server has the object as it counts here: the store gets kPatience again to show it.
+  // The server has the object as it counts here: the store gets kTimeout again to show it.
   void Confirm(const std::string& key, WallTime now) {
     const auto found = entries_.find(key);
-    if (found != entries_.end()) found->second.overdue_at = now + kPatience;
+    if (found != entries_.end()) found->second.overdue_at = now + kTimeout;
   }
 
   // Visits the objects that the store may not show yet, as they count here.
@@ -109,7 +109,7 @@ class Assumed {
  private:
   // Without a limit, an object that was created and deleted before the watch showed it would count
   // forever.
-  static constexpr std::chrono::seconds kPatience{60};
+  static constexpr std::chrono::seconds kTimeout{60};
 
   // At least one of the two objects is there.
   struct Entry {

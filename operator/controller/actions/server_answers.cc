@@ -34,7 +34,7 @@ bool LeavesUnknown(const kube::KubeError& error) {
          error.code == ErrorCode::kInternal;
 }
 
-bool TellsNothing(const kube::KubeError& error) {
+bool ReportsNothing(const kube::KubeError& error) {
   const bool not_understood = error.code == ErrorCode::kInvalid && error.http_status == 0;
   return error.code != ErrorCode::kNotFound && error.code != ErrorCode::kCancelled &&
          !not_understood;

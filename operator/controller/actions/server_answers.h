@@ -26,7 +26,7 @@ bool LeavesUnknown(const kube::KubeError& error);
 
 // Whether the failed read of an object says nothing about it. "Not found" is an answer, and so is
 // an object that cannot be understood; a cancelled read needs no answer.
-bool TellsNothing(const kube::KubeError& error);
+bool ReportsNothing(const kube::KubeError& error);
 
 // Whether the object no longer exists, or is another one by now.
 bool IsGone(const kube::KubeError& error);

@@ -107,7 +107,7 @@ void CoordinatorMonitor::SetDesired(const std::string& job_uid,
   Link& link = links_[job_uid];
   if (link.desired == learners) return;
   link.desired = std::move(learners);
-  if (MustTell(link)) CallSoon(job_uid, link);
+  if (MustReport(link)) CallSoon(job_uid, link);
 }
 
 void CoordinatorMonitor::SetBusy(const std::string& job_uid, bool busy) {
@@ -123,7 +123,7 @@ CoordinatorView CoordinatorMonitor::View(const std::string& job_uid) const {
   return found == links_.end() ? CoordinatorView{} : found->second.view;
 }
 
-bool CoordinatorMonitor::MustTell(const Link& link) const {
+bool CoordinatorMonitor::MustReport(const Link& link) const {
   return link.desired && link.acknowledged != link.desired && !link.refused;
 }
 
@@ -161,7 +161,7 @@ std::function<void()> CoordinatorMonitor::PrepareCall(const std::string& job_uid
   // The first call to a coordinator asks which plan it took last: an earlier process with the same
   // lease may have numbered plans further than we know.
   std::optional<CoordinatorPlan> plan;
-  if (MustTell(link) && !link.ask) {
+  if (MustReport(link) && !link.ask) {
     plan = CoordinatorPlan{.stamp = {.lease_transitions = options_.lease_transitions,
                                      .sequence = link.last.sequence + 1},
                            .learners = *link.desired};
@@ -258,7 +258,7 @@ void CoordinatorMonitor::Schedule(const std::string& job_uid, Link& link) {
 
 Duration CoordinatorMonitor::DelayAfter(const Link& link) const {
   const bool heard = link.view.reachable;
-  if (link.again || (heard && MustTell(link))) return Duration::zero();
+  if (link.again || (heard && MustReport(link))) return Duration::zero();
   if (heard) return link.busy ? options_.poll_busy : options_.poll_settled;
   return link.pause;
 }

@@ -101,7 +101,7 @@ class CoordinatorMonitor {
                 std::optional<CoordinatorPlan> plan, Result<Progress> answer);
   void OnProgress(Link& link, const std::optional<CoordinatorPlan>& plan, Progress progress);
   void OnCallFailed(const std::string& job_uid, Link& link, const Error& error);
-  bool MustTell(const Link& link) const;
+  bool MustReport(const Link& link) const;
   void Schedule(const std::string& job_uid, Link& link);
   Duration DelayAfter(const Link& link) const;
 

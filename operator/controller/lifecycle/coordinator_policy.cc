@@ -25,7 +25,7 @@ bool ProgramRuns(const api::Pod& pod) {
 
 // When a coordinator that runs but does not answer is replaced; nullopt if it answers. The time
 // grows with each replacement in a row: the fault may be ours.
-std::optional<WallTime> GivenUpAt(const JobView& view, const api::Pod& current) {
+std::optional<WallTime> AbandonedAt(const JobView& view, const api::Pod& current) {
   if (!view.coordinator.silent_since || !ProgramRuns(current)) return std::nullopt;
   return *view.coordinator.silent_since + kSilenceMax +
          10 * Delay(view.soft_state.coordinator_retry.tries);
@@ -79,11 +79,11 @@ CoordinatorOutcome DecideCoordinator(const JobView& view, bool needed, WallTime 
   }
   const api::Pod* current = CurrentCoordinator(view);
   if (current != nullptr) {
-    const auto given_up_at = GivenUpAt(view, *current);
-    if (!given_up_at || now < *given_up_at) {
+    const auto abandoned_at = AbandonedAt(view, *current);
+    if (!abandoned_at || now < *abandoned_at) {
       LeadServiceTo(outcome.term, view, outcome.actions);
       DeletePods(view, current, "a newer coordinator has taken over", outcome.actions);
-      outcome.look_again = given_up_at;
+      outcome.look_again = abandoned_at;
       return outcome;
     }
   }

@@ -77,7 +77,8 @@ void Succeed(const JobView& view, const Completion& completion, WallTime now, Ou
                view.job->meta.generation, now);
 }
 
-void FailForGood(const JobView& view, const FatalFailure& failure, WallTime now, Outcome& outcome) {
+void FailPermanently(const JobView& view, const FatalFailure& failure, WallTime now,
+                     Outcome& outcome) {
   FinishStatus(view, api::JobPhase::kFailed, now, outcome);
   SetReason(outcome.status, failure.message);
   SetCondition(outcome.status, kConditionFailed,
@@ -247,8 +248,8 @@ void AskWhyNotMounted(const JobView& view, WallTime now, Outcome& outcome) {
 
 // The API server accepts what its CRD allows, which may be of another version than ours.
 void ReportReadable(const JobView& view, WallTime now, api::JobStatus& status) {
-  const bool was_told = api::FindCondition(status, kConditionReadable) != nullptr;
-  if (view.unreadable.empty() && !was_told) return;
+  const bool was_reported = api::FindCondition(status, kConditionReadable) != nullptr;
+  if (view.unreadable.empty() && !was_reported) return;
   const std::int64_t generation = view.job->meta.generation;
   if (view.unreadable.empty()) {
     SetCondition(status, kConditionReadable,
@@ -256,14 +257,15 @@ void ReportReadable(const JobView& view, WallTime now, api::JobStatus& status) {
                  now);
     return;
   }
-  const bool goes_on = view.job->unreadable.empty();
-  SetCondition(status, kConditionReadable,
-               {api::ConditionStatus::kFalse, "NotUnderstood",
-                view.unreadable +
-                    (goes_on ? "; until this is corrected the job continues with its previous spec"
-                             : "; nothing is done for the job until this is corrected")},
-               generation, now);
-  if (!goes_on) SetReason(status, view.unreadable);
+  const bool continues = view.job->unreadable.empty();
+  SetCondition(
+      status, kConditionReadable,
+      {api::ConditionStatus::kFalse, "NotUnderstood",
+       view.unreadable + (continues
+                              ? "; until this is corrected the job continues with its previous spec"
+                              : "; nothing is done for the job until this is corrected")},
+      generation, now);
+  if (!continues) SetReason(status, view.unreadable);
 }
 
 void EndQuarantine(const JobView& view, WallTime now, api::JobStatus& status) {
@@ -396,7 +398,7 @@ Outcome ReconcileJob(const JobView& view, const std::optional<JobPlan>& plan,
     Succeed(view, *completion, now, outcome);
   } else if (const auto fatal =
                  failures.fatal ? failures.fatal : JudgeDeadline(view, options, now, outcome)) {
-    FailForGood(view, *fatal, now, outcome);
+    FailPermanently(view, *fatal, now, outcome);
   } else {
     SearchPods(view, now, outcome);
     if (plan) ReportPlan(plan->decision, now, outcome.status);

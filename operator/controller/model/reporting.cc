@@ -7,11 +7,11 @@
 namespace pliant::controller {
 
 std::optional<api::WallTime> WhenWriteIsLeft(api::WallTime now, WriteBudget& budget) {
-  constexpr double kMost = WriteBudget{}.writes;
+  constexpr double kMax = WriteBudget{}.writes;
   constexpr double kPerSecond = 0.5;
   if (budget.at && now > *budget.at) {
     const double passed = std::chrono::duration<double>(now - *budget.at).count();
-    budget.writes = std::min(kMost, budget.writes + passed * kPerSecond);
+    budget.writes = std::min(kMax, budget.writes + passed * kPerSecond);
   }
   budget.at = now;
   if (budget.writes >= 1) return std::nullopt;

@@ -20,7 +20,7 @@ void AcceptedTemplates::Add(const api::ElasticTrainingJob& job,
                             std::shared_ptr<const planner::PodNeeds> needs, WallTime now) {
   std::erase_if(accepted_, [now](const auto& each) { return now >= each.second.at + kGoodFor; });
   accepted_[KeyOf(job)] = {.at = now, .needs = std::move(needs)};
-  if (accepted_.size() > kMost) {
+  if (accepted_.size() > kMax) {
     accepted_.erase(
         std::ranges::min_element(accepted_, {}, [](const auto& each) { return each.second.at; }));
   }

@@ -18,7 +18,7 @@ namespace pliant::controller {
 class AcceptedTemplates {
  public:
   static constexpr std::chrono::seconds kGoodFor{60};
-  static constexpr std::size_t kMost = 256;
+  static constexpr std::size_t kMax = 256;
 
   // `needs`: of a learner, as it was admitted; null: the server did not show it.
   void Add(const api::ElasticTrainingJob& job, std::shared_ptr<const planner::PodNeeds> needs,

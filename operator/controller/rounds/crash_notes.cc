@@ -125,7 +125,7 @@ Quarantine QuarantineOf(const CrashNotes* notes, const api::ObjectMeta& job) {
   constexpr int kMaxDeaths = 2;
   const int deaths = notes == nullptr ? 0 : notes->DeathsAt(job);
   if (deaths < kMaxDeaths) return Quarantine::kNone;
-  return deaths == kMaxDeaths ? Quarantine::kToBeTold : Quarantine::kSilent;
+  return deaths == kMaxDeaths ? Quarantine::kToBeReported : Quarantine::kSilent;
 }
 
 }  // namespace pliant::controller

@@ -63,7 +63,7 @@ class CrashNotes {
 
 // After two processes have crashed at a job, the third leaves it alone, and reports that once. If
 // that crashes, too, it is not tried again.
-enum class Quarantine : std::uint8_t { kNone, kToBeTold, kSilent };
+enum class Quarantine : std::uint8_t { kNone, kToBeReported, kSilent };
 
 // Null `notes`: there are none.
 Quarantine QuarantineOf(const CrashNotes* notes, const api::ObjectMeta& job);

@@ -182,7 +182,7 @@ void PlanningLoop::Reconcile(const JobView& view, const std::optional<JobPlan>& 
     return;
   }
   if (QuarantineOf(parts_.crash_notes, job) != Quarantine::kNone) {
-    TellOfQuarantine(view, now);
+    WriteQuarantineStatus(view, now);
     return;
   }
   const CrashNotes::Mark busy = CrashNotes::BusyWith(parts_.crash_notes, job);
@@ -203,7 +203,7 @@ void PlanningLoop::Reconcile(const JobView& view, const std::optional<JobPlan>& 
 
 // Reports it in the job's status, and writes nothing else. If a process crashed at that, too, it is
 // not tried again.
-void PlanningLoop::TellOfQuarantine(const JobView& view, WallTime now) {
+void PlanningLoop::WriteQuarantineStatus(const JobView& view, WallTime now) {
   const kube::NamespacedName key = ToKey(view.job->meta);
   if (QuarantineOf(parts_.crash_notes, view.job->meta) == Quarantine::kSilent) {
     queue_.Done(key);

@@ -72,7 +72,7 @@ class PlanningLoop {
   void LookAtJob(const kube::NamespacedName& key, JobView& view, WallTime now);
   void MakePlan(WallTime now);
   void Reconcile(const JobView& view, const std::optional<JobPlan>& plan, WallTime now);
-  void TellOfQuarantine(const JobView& view, WallTime now);
+  void WriteQuarantineStatus(const JobView& view, WallTime now);
   void FollowCoordinator(const JobView& view, const Outcome& outcome);
   void Dispatch(const JobView& view, Outcome outcome, const LastReported& reported_before);
   void OnResult(const BatchOrder& order, const BatchResult& result, Duration took);

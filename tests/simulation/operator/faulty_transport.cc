@@ -29,7 +29,7 @@ Result<HttpResponse> FaultyTransport::Stream(const kube::HttpRequest& request,
 
 Result<HttpResponse> FaultyTransport::Exchange(const kube::HttpRequest& request,
                                                std::stop_token stop) {
-  const Fate fate = decide_(request);
+  const Disposition fate = decide_(request);
   if (const auto* answer = std::get_if<HttpResponse>(&fate)) return *answer;
   const Fault fault = std::get<Fault>(fate);
   switch (fault) {
@@ -55,7 +55,7 @@ Result<HttpResponse> FaultyTransport::Exchange(const kube::HttpRequest& request,
 Result<HttpResponse> FaultyTransport::Watch(const kube::HttpRequest& request,
                                             const kube::LineSink& sink, Duration idle,
                                             std::stop_token stop) {
-  const Fate fate = decide_(request);
+  const Disposition fate = decide_(request);
   if (const auto* refusal = std::get_if<HttpResponse>(&fate)) return *refusal;
   const Fault fault = std::get<Fault>(fate);
   int lines_left = fault == Fault::kNone ? -1 : kLinesBeforeACut;

@@ -20,7 +20,7 @@ enum class Fault {
 
 // The outcome of a request: a fault, or an answer in place of the server's, which never receives
 // it.
-using Fate = std::variant<Fault, kube::HttpResponse>;
+using Disposition = std::variant<Fault, kube::HttpResponse>;
 
 // The life of one process. After its end nothing that the process sends arrives anywhere.
 class Life {
@@ -42,7 +42,7 @@ class Life {
 // The transport between one process and one server.
 class FaultyTransport final : public kube::HttpTransport {
  public:
-  using Decide = std::function<Fate(const kube::HttpRequest& request)>;
+  using Decide = std::function<Disposition(const kube::HttpRequest& request)>;
   // Receives each exchange of a living process, as the process sees it.
   using Observe =
       std::function<void(const kube::HttpRequest&, const Result<kube::HttpResponse>& answer)>;

@@ -47,7 +47,7 @@ using Matches = std::function<bool(const kube::HttpRequest& request)>;
 // Matching requests are answered with this status and not executed.
 inline FaultyTransport::Decide AnswerWith(int status, Matches matches) {
   return [status, matches = std::move(matches)](const kube::HttpRequest& request) {
-    return matches(request) ? Fate(Refusal(status)) : Fate(Fault::kNone);
+    return matches(request) ? Disposition(Refusal(status)) : Disposition(Fault::kNone);
   };
 }
 

@@ -183,7 +183,7 @@ TEST_F(OperatorStory, AServerThatAsksForTimeIsGivenIt) {
   world.interfere = [&](const kube::HttpRequest& request) {
     const bool pod = PostsPod(request) && !IsDryRun(request);
     tries += pod ? 1 : 0;
-    return pod ? Fate(Refusal(429, {{"Retry-After", time}})) : Fate(Fault::kNone);
+    return pod ? Disposition(Refusal(429, {{"Retry-After", time}})) : Disposition(Fault::kNone);
   };
   world.Submit("one");
   ASSERT_TRUE(world.Reach([&] { return tries == 1; }));

@@ -250,7 +250,7 @@ void World::Partition(std::size_t index, Duration time) {
   slots_[index].cut_until = loop.Now() + time;
 }
 
-Fate World::Decide(std::size_t index, const kube::HttpRequest& request) {
+Disposition World::Decide(std::size_t index, const kube::HttpRequest& request) {
   if (loop.Now() < slots_[index].cut_until) return Fault::kCut;
   const bool write = request.method != kube::HttpMethod::kGet;
   if (write && request.target.find("/leases") == std::string::npos) ++writes_besides_lease_;
@@ -259,7 +259,7 @@ Fate World::Decide(std::size_t index, const kube::HttpRequest& request) {
     if (const Fault death = DeathAt(death_at_write_); death != Fault::kNone) return death;
   }
   if (interfere) {
-    const Fate fate = interfere(request);
+    const Disposition fate = interfere(request);
     const auto* fault = std::get_if<Fault>(&fate);
     if (fault == nullptr || *fault != Fault::kNone) return fate;
   }

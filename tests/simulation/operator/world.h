@@ -95,7 +95,7 @@ class World {
   bool webhooks_hang = false;                     // requests that create pods are not answered now
   // Decides first on each request of a replica; kNone leaves it to the random faults. It may
   // advance the time.
-  std::function<Fate(const kube::HttpRequest& request)> interfere;
+  std::function<Disposition(const kube::HttpRequest& request)> interfere;
   std::vector<std::string> events;  // events that the operator recorded: "job: Reason"
 
  private:
@@ -112,7 +112,7 @@ class World {
   void OnEvent(std::size_t slot, const api::ObjectMeta& job, const controller::JobEvent& event);
   void Start(std::size_t slot);
   void End(std::size_t slot);
-  Fate Decide(std::size_t slot, const kube::HttpRequest& request);
+  Disposition Decide(std::size_t slot, const kube::HttpRequest& request);
   Fault DecideOnCoordinator(const kube::HttpRequest& request);
 
   // Handles an exchange of one replica; OnEvent is alike.

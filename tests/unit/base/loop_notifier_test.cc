@@ -26,18 +26,18 @@ TEST(LoopNotifier, RingsBeforeTheLoopHasComeToItAreOne) {
 
 TEST(LoopNotifier, NoneIsLost) {
   RealEventLoop loop;
-  std::atomic<int> rung = 0;
+  std::atomic<int> notified = 0;
   LoopNotifier notifier(loop, [&] {
-    if (rung == 1000) loop.Stop();
+    if (notified == 1000) loop.Stop();
   });
   std::jthread other([&] {
     for (int i = 0; i < 1000; ++i) {
-      ++rung;
+      ++notified;
       notifier.Notify();
     }
   });
   loop.Run();
-  EXPECT_EQ(rung, 1000);
+  EXPECT_EQ(notified, 1000);
 }
 
 TEST(LoopNotifier, DestroyedItIsSilent) {

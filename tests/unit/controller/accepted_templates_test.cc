@@ -54,11 +54,11 @@ TEST(AcceptedTemplates, AreForgottenAfterAMinute) {
 TEST(AcceptedTemplates, AreFew) {
   AcceptedTemplates accepted;
   api::ElasticTrainingJob job = NewJob();
-  for (std::size_t i = 0; i < 2 * AcceptedTemplates::kMost; ++i) {
+  for (std::size_t i = 0; i < 2 * AcceptedTemplates::kMax; ++i) {
     SetTemplate(Format(R"({{"number":{}}})", i), job.spec);
     accepted.Add(job, nullptr, At(static_cast<double>(i) / 100));
   }
-  EXPECT_EQ(accepted.size(), AcceptedTemplates::kMost);
+  EXPECT_EQ(accepted.size(), AcceptedTemplates::kMax);
   EXPECT_NE(accepted.Find(job, At(6)), nullptr) << "the oldest are dropped first";
 }
 

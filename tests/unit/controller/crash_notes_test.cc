@@ -37,7 +37,7 @@ TEST_F(CrashNotesTest, AProcessThatDiesLeavesTheJobItWasBusyWith) {
 
 TEST_F(CrashNotesTest, AJobAtWhichTwoDiedIsLeftAloneAndThatIsToldByOneMore) {
   EXPECT_EQ(QuarantineOf(nullptr, job_), Quarantine::kNone);
-  for (const Quarantine want : {Quarantine::kNone, Quarantine::kNone, Quarantine::kToBeTold,
+  for (const Quarantine want : {Quarantine::kNone, Quarantine::kNone, Quarantine::kToBeReported,
                                 Quarantine::kSilent, Quarantine::kSilent}) {
     EXPECT_EQ(QuarantineOf(processes_.Notes().get(), job_), want);
     processes_.DieAt(job_);

@@ -74,7 +74,7 @@ TEST(ServerAnswers, WhatAnErrorMeans) {
   for (const auto& c : kCases) {
     EXPECT_EQ(RefusesPod(c.error), c.refuses_pod) << c.name;
     EXPECT_EQ(LeavesUnknown(c.error), c.leaves_unknown) << c.name;
-    EXPECT_EQ(TellsNothing(c.error), c.tells_nothing) << c.name;
+    EXPECT_EQ(ReportsNothing(c.error), c.tells_nothing) << c.name;
     EXPECT_EQ(IsGone(c.error), c.gone) << c.name;
     EXPECT_EQ(WhyUnanswered("create pod a", c.error), c.unanswered) << c.name;
   }

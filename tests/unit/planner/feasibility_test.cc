@@ -104,11 +104,11 @@ TEST(Feasibility, FirstObstacle) {
 
 TEST(Feasibility, SumsBeyondAllBoundsStayThere) {
   constexpr Resources kAll{.gpus = INT64_MAX, .cpu_millis = INT64_MAX, .memory_bytes = INT64_MAX};
-  constexpr Resources kLeast{.gpus = INT64_MIN, .cpu_millis = INT64_MIN, .memory_bytes = INT64_MIN};
+  constexpr Resources kMin{.gpus = INT64_MIN, .cpu_millis = INT64_MIN, .memory_bytes = INT64_MIN};
   EXPECT_EQ(kAll + kAll, kAll);
-  EXPECT_EQ(kLeast - kAll, kLeast);
-  EXPECT_EQ(kAll - kLeast, kAll);
-  EXPECT_EQ(kLeast + kLeast, kLeast);
+  EXPECT_EQ(kMin - kAll, kMin);
+  EXPECT_EQ(kAll - kMin, kAll);
+  EXPECT_EQ(kMin + kMin, kMin);
   NodeView node = GpuNode("n", 4);
   node.foreign = kAll;
   node.foreign += kAll;  // two foreign pods that are pinned to the node

@@ -55,7 +55,7 @@ TEST(EnvironmentOfRank, SharesOutTheGpus) {
   }
 }
 
-TEST(RankFates, TheFirstThatFailsDecides) {
+TEST(RankExits, TheFirstThatFailsDecides) {
   const struct {
     std::vector<std::pair<int, int>> ends;  // rank, exit code
     std::vector<bool> stops_others;
@@ -68,7 +68,7 @@ TEST(RankFates, TheFirstThatFailsDecides) {
       {{{0, 0}, {1, 0}, {2, 1}}, {false, false, false}, 2, 1},
   };
   for (const auto& c : kCases) {
-    RankFates fates(3);
+    RankExits fates(3);
     for (std::size_t i = 0; i < c.ends.size(); ++i) {
       EXPECT_FALSE(fates.all_ended());
       EXPECT_EQ(fates.OnEnd(c.ends[i].first, c.ends[i].second), c.stops_others[i]);

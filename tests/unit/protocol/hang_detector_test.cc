@@ -13,7 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 using Kind = ProgramCall::Kind;
 
-constexpr Duration kMost = 20s;
+constexpr Duration kMax = 20s;
 
 struct Seen {
   Duration at;
@@ -22,7 +22,7 @@ struct Seen {
 
 // Looks once per pause, as a loop does. Returns when the hang was found.
 std::optional<Duration> FoundAt(const std::vector<Seen>& story, Duration until) {
-  HangDetector watch(kMost);
+  HangDetector watch(kMax);
   std::optional<ProgramCall> call;
   std::size_t next = 0;
   for (Duration now = 0s; now <= until; now += watch.pause()) {
@@ -54,16 +54,16 @@ TEST(HangDetector, FindsOneCallThatTakesTooLong) {
 }
 
 TEST(HangDetector, TimeInWhichNobodyLookedDoesNotCount) {
-  HangDetector watch(kMost);
+  HangDetector watch(kMax);
   const ProgramCall shard{.number = 1};
   const TimePoint began{1h};
   EXPECT_FALSE(watch.Look(shard, began));
   EXPECT_FALSE(watch.Look(shard, began + 1s));
   EXPECT_FALSE(watch.Look(shard, began + 1h)) << "the process was stopped";
-  for (Duration later = 1s; later < kMost; later += 1s) {
+  for (Duration later = 1s; later < kMax; later += 1s) {
     EXPECT_FALSE(watch.Look(shard, began + 1h + later));
   }
-  EXPECT_TRUE(watch.Look(shard, began + 1h + kMost))
+  EXPECT_TRUE(watch.Look(shard, began + 1h + kMax))
       << "the process runs again, the program does not";
 }
 

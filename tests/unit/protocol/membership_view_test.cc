@@ -11,7 +11,7 @@
 namespace pliant {
 namespace {
 
-using Fate = MembershipView::Fate;
+using Disposition = MembershipView::Disposition;
 using Standing = MembershipView::Standing;
 
 // Members with names of one letter; this learner is "s".
@@ -45,17 +45,17 @@ MembershipView ViewIn(const std::string& names, const std::string& left_behind =
 
 // One letter per membership id, in this order.
 constexpr MembershipId kIds[] = {{}, kOld, kPresent, kSecond, kThird, kFourth, kOfNextTerm};
-char LetterOf(Fate fate) {
+char LetterOf(Disposition fate) {
   switch (fate) {
-    case Fate::kDeliver:
+    case Disposition::kDeliver:
       return 'D';
-    case Fate::kHold:
+    case Disposition::kHold:
       return 'H';
-    case Fate::kHoldAndEnter:
+    case Disposition::kHoldAndEnter:
       return 'E';
-    case Fate::kSetFree:
+    case Disposition::kSetFree:
       return 'F';
-    case Fate::kDrop:
+    case Disposition::kDrop:
       return '-';
   }
   return '?';
@@ -63,7 +63,7 @@ char LetterOf(Fate fate) {
 std::string FatesIn(const MembershipView& view, FrameKind kind, Standing standing) {
   std::string fates;
   for (const MembershipId id : kIds) {
-    fates += LetterOf(view.FateOf({.kind = kind, .membership = id}, standing));
+    fates += LetterOf(view.DispositionOf({.kind = kind, .membership = id}, standing));
   }
   return fates;
 }

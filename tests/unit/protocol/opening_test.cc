@@ -33,7 +33,7 @@ TEST(Opening, BeginsWhenAllAreReady) {
   opening.OnOpen(0, At(4));
   opening.OnOpened(0);  // the other member may be quicker
   EXPECT_EQ(opening.next(), Next::kSayReady);
-  opening.SetSaidReady();
+  opening.SetReportedReady();
   EXPECT_EQ(opening.next(), Next::kBegin);
 }
 
@@ -87,7 +87,7 @@ TEST(Opening, RankZeroTakesTheStateFirst) {
   EXPECT_EQ(zero.next(), Next::kFetch);
   EXPECT_EQ(zero.source(), 1);
   EXPECT_EQ(two.next(), Next::kSayReady);
-  two.SetSaidReady();
+  two.SetReportedReady();
   two.OnOpened(1);
   EXPECT_EQ(two.next(), Next::kWait) << "it waits for rank 0";
   zero.SetOwn(At(5));
@@ -150,7 +150,7 @@ TEST(Opening, AloneItNeedsNobody) {
   EXPECT_EQ(opening.next(), Next::kRestore);
   opening.SetOwn(At(0));
   EXPECT_EQ(opening.next(), Next::kSayReady);
-  opening.SetSaidReady();
+  opening.SetReportedReady();
   EXPECT_EQ(opening.next(), Next::kBegin);
 }
 

@@ -214,10 +214,10 @@ TEST_F(PulledThreadTest, TheNextOperationMayComeWhileTheOneBeforeEnds) {
 TEST_F(PulledThreadTest, StopWaitsForWhoIsToldOfTheEnd) {
   Evaluations one(1);
   std::promise<void> told;
-  std::promise<void> goes_on;
+  std::promise<void> continues;
   thread_.Run(one, [&](const Status&) {
     told.set_value();
-    goes_on.get_future().wait();
+    continues.get_future().wait();
   });
   std::jthread program([&] {
     ASSERT_TRUE(thread_.Next(0ms));
@@ -231,7 +231,7 @@ TEST_F(PulledThreadTest, StopWaitsForWhoIsToldOfTheEnd) {
   });
   std::this_thread::sleep_for(20ms);
   EXPECT_FALSE(stopped);
-  goes_on.set_value();
+  continues.set_value();
 }
 
 TEST_F(PulledThreadTest, WhatIsThrownEndsTheOperation) {

@@ -90,7 +90,7 @@ struct TrainingOf final : Training::Owner, CoordinatorSession::Owner, MetricsSin
   void OnBoundary(const TickOutcome& /*outcome*/) override { ++boundaries; }
   void OnAllApplied() override { told.emplace_back("all applied"); }
   void OnCatchUpAbandoned() override { told.emplace_back("abandoned"); }
-  bool OthersGoOn() const override { return others_go_on; }
+  bool OthersContinue() const override { return others_go_on; }
   void OnViolation(int rank, std::string cause) override {
     told.push_back(Format("violation of {}: {}", rank, cause));
   }
