@@ -180,7 +180,7 @@ Reason WhyThisSize(const ReasonFacts& facts) {
     case AdmissionState::kBelowMinimum:
       return {ReasonCode::kBelowMinimum,
               Sentence(Gpus(facts), "its minimum of ", MinimumNeeds(job),
-                       " is not free any more; keeps what it has for a while")};
+                       " is no longer free; keeps what it has for a while")};
     case AdmissionState::kReleased:
       return {ReasonCode::kReleased, Sentence("could not have its minimum of ", MinimumNeeds(job),
                                               " for too long: checkpointed and queued")};

@@ -461,7 +461,7 @@ class CompatibilityTest(unittest.TestCase):
                     ("keras.src.models.model", version == "2.15.0"),
                     ("mine", False),
                 ):
-                    with self.subTest(f"{module} beside {version}"):
+                    with self.subTest(f"{module} with {version}"):
                         if not refused:
                             self.assertFalse(is_keras(model_of(module)))
                             continue

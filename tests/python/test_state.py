@@ -396,7 +396,7 @@ class PlainStateTest(unittest.TestCase):
 
             def values(self):
                 return {
-                    "live": self.live, "anew": self.live + 1, "strided": self.strided, "count": self.count,
+                    "live": self.live, "again": self.live + 1, "strided": self.strided, "count": self.count,
                     "nested": [{"array": self.array}, (self.odd, self.half)], "none": np.zeros((0, 3)),
                     "scalar": torch.tensor(float(self.count)),
                 }  # fmt: skip
@@ -427,7 +427,7 @@ class PlainStateTest(unittest.TestCase):
             ctypes.memmove(to, address, {"python.state": told["python.state"][1][0]}.get(name) or self.bytes_of(told[name]))
         loaded = memories[1].read()
         expected = first.values()
-        for name in ("live", "anew", "strided", "scalar"):
+        for name in ("live", "again", "strided", "scalar"):
             self.assertTrue(torch.equal(loaded[name], expected[name]), name)
         self.assertEqual(loaded["count"], 11)
         np.testing.assert_array_equal(loaded["nested"][0]["array"], expected["nested"][0]["array"])

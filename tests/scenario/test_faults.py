@@ -90,7 +90,7 @@ class FaultsTest(ScenarioTest):
         before = job.progress()
         job.coordinator.kill()
         steps = [line["step"] for line in job.metric_lines()]
-        job.wait("training goes on without a coordinator",
+        job.wait("training continues without a coordinator",
                  lambda: any(line["step"] > max(steps, default=0) + 20 for line in job.metric_lines()))
 
         job.start_coordinator()

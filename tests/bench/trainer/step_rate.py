@@ -18,7 +18,7 @@ from rows import Aim, Measured, Row, line, measured_row
 _MODELS = ("cnn", "transformer", "resnet18")
 _QUICK_MODELS = ("transformer",)
 # Only these models also get the rows without an aim: a step of the others takes too long.
-_MODELS_BESIDE = ("cnn", "transformer")
+_MODELS_WITHOUT_AIM = ("cnn", "transformer")
 _ROUNDS = 30
 _STEPS = {1: 2, 2: 3}  # per turn, by the number of processes
 _WARM_UP = 5
@@ -29,11 +29,11 @@ _NOT_SLOWER = Aim("ratio", 1.0)
 def measure(binaries: Path, *, quick: bool) -> Iterator[Row]:
     del binaries
     for model in _QUICK_MODELS if quick else _MODELS:
-        yield from _of_model(model, quick, beside=model in _MODELS_BESIDE and not quick)
+        yield from _of_model(model, quick, without_aim=model in _MODELS_WITHOUT_AIM and not quick)
 
 
-def _of_model(model: str, quick: bool, *, beside: bool) -> Iterator[Row]:
-    """`beside`: also measure the rows that have no aim."""
+def _of_model(model: str, quick: bool, *, without_aim: bool) -> Iterator[Row]:
+    """`without_aim`: also measure the rows that have no aim."""
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pliant-bench-")))
         groups = {
@@ -45,7 +45,7 @@ def _of_model(model: str, quick: bool, *, beside: bool) -> Iterator[Row]:
         if not quick:
             shm = start_pliant(stack, scratch, "shm", model, PLIANT_SHARED_MEMORY_DIR=str(scratch))
             groups["pliant 2 shm"] = (2, shm)
-        if beside:
+        if without_aim:
             whole = start_alone(stack, scratch, "whole", "torch_learner.py", model, "--whole")
             # Statistical mode computes a learner's share as one batch.
             merged = {"PLIANT_REPRODUCIBILITY": "Statistical"}

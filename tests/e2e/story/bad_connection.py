@@ -90,7 +90,7 @@ def play(stage: Stage, screen: Screen) -> list[checks.Check]:
     (sha256,) = reference.parameter_hashes(stage.kubectl, [job])
     stood_still = [each.trouble for each in answers if each.steps <= 0]
     return [
-        checks.Check("the training went on all the while", tuple(stood_still)),
+        checks.Check("the training continued throughout", tuple(stood_still)),
         checks.Check("the operator did not storm", tuple(each for answer in answers for each in answer.storms())),
         *checks.check_outcomes([checks.Outcome.of(end, sha256)]),
         *checks.check_worlds(worlds, GPUS_TOTAL),

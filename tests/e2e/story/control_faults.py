@@ -89,7 +89,7 @@ def play(stage: Stage, screen: Screen) -> list[checks.Check]:
     (sha256,) = reference.parameter_hashes(stage.kubectl, [job])
     stood_still = [each.fault for each in answers if each.steps <= 0]
     return [
-        checks.Check("the training went on through all faults", tuple(stood_still)),
+        checks.Check("the training continued through all faults", tuple(stood_still)),
         *checks.check_outcomes([checks.Outcome.of(end, sha256)]),
         *checks.check_worlds(worlds, GPUS_TOTAL),
     ]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from .chart import Held, time_step
 
-# Of Okabe and Ito, which people with any colour vision tell apart; each with a pattern, for those who see no colours.
+# The palette of Okabe and Ito, whose colours people with any colour vision tell apart. Patterns help those who see no colours.
 _COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
 _PATTERNS = ("", "M0 6L6 0", "M3 0V6", "M0 3H6", "M0 0L6 6", "M0 3H6M3 0V6")
 

@@ -24,12 +24,12 @@ def pod(job: Mapping) -> dict:
     template = spec["template"]["spec"]
     (container,) = template["containers"]
     environment = {
-        # A folder of its own: it would go on from a checkpoint that it finds.
+        # A folder of its own: otherwise it would resume from a checkpoint that it finds.
         "PLIANT_CHECKPOINT_DIR": "/checkpoints/reference-$(POD_UID)",
         "PLIANT_GLOBAL_BATCH_SIZE": str(training["globalBatchSize"]),
         "PLIANT_LOGICAL_SHARDS": str(training["logicalShards"]),
         "PLIANT_SEED": str(training["seed"]),
-        # Alone it writes one only where it is told to.
+        # Without a job it writes a termination message only where this says.
         "PLIANT_TERMINATION_LOG": "/dev/termination-log",
     }
     return {

@@ -148,7 +148,7 @@ def _change_their_sizes(jobs: _Jobs) -> None:
     jobs.wait("beta is suspended", lambda: jobs.is_in("Suspended", "beta"))
     jobs.suspend("beta", False)
     jobs.submit(_NEW)
-    jobs.wait("beta trains again, a new job beside it", lambda: jobs.is_in("Running", "beta", _NEW))
+    jobs.wait("beta trains again, and a new job too", lambda: jobs.is_in("Running", "beta", _NEW))
 
 
 def went_on(name: str, before: Seen, after: Seen) -> Check:
@@ -163,7 +163,7 @@ def went_on(name: str, before: Seen, after: Seen) -> Check:
     if after.step <= before.step:
         problems.append(f"it stood at step {before.step} and stands at {after.step}")
     problems += [f"no event {reason}" for reason in _TOLD if reason not in after.events]
-    return Check(f"{name} went on through the upgrade with its learners and another coordinator", tuple(problems))
+    return Check(f"{name} continued through the upgrade with its learners and another coordinator", tuple(problems))
 
 
 def same_hash(hashes: Mapping[str, str], undisturbed: str) -> Check:

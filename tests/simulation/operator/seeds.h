@@ -18,7 +18,7 @@ int RunDeathAtWrite(std::optional<int> write, bool after);
 // The same for the plans that it sends to coordinators.
 int RunDeathAtPlan(std::optional<int> plan, bool after);
 
-// Runs a training beside jobs whose programs fail at once and that have a higher priority: the
+// Runs a training and jobs whose programs fail at once and that have a higher priority: the
 // training is not harmed.
 void RunFailingNeighbours(std::uint64_t seed);
 

@@ -150,7 +150,7 @@ std::vector<std::string> WhatBreaks(const json& before, const json& after) {
     }
     const std::string name = version.at("name");
     if (now == nullptr || !now->at("served").get<bool>()) {
-      comparison.wrong.push_back(name + ": not served any more");
+      comparison.wrong.push_back(name + ": no longer served");
       continue;
     }
     comparison.Compare(version.at("schema").at("openAPIV3Schema"),

@@ -1,11 +1,9 @@
 #!/usr/bin/env python3
-"""Which wordings that slow a reader down stand in comments, messages, documents and names, and how often.
+"""Wordings that slow a reader down, in comments, messages, documents and names. None may stand anywhere.
 
-`words.py` prints the counts, `words.py WORDING` each place. test_words.py holds the counts to the limits below.
-docs/style.md has the rules.
+`words.py` prints each place and what to write instead; test_words.py fails on any. docs/style.md has the rules.
 """
 
-import argparse
 import ast
 import io
 import re
@@ -41,24 +39,26 @@ class Wording:
     pattern: re.Pattern[str]
     kinds: tuple[str, ...]
     instead: str
-    limit: int  # So often it stands there now. It may become rarer only: then the number is lowered.
 
 
-def _words(pattern: str, instead: str, limit: int) -> Wording:
-    return Wording(re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE), (COMMENT, PROSE), instead, limit)
+def _words(pattern: str, instead: str) -> Wording:
+    return Wording(re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE), (COMMENT, PROSE), instead)
 
 
 WORDINGS = {
-    "no-subject": Wording(re.compile(r"\A(?:Of|Who|Whoever|What|Those)\b"), (COMMENT,), "a subject, then a verb", 556),
-    "so-long": _words(r"(?:for|after|waits?) so (?:long|many)|so (?:many|long|often) (?:at|as) most", "N seconds, at most N", 23),
-    "but-for": _words("but for", "except, apart from", 0),
-    "anew": _words("anew", "again, from the beginning", 73),
-    "mend": _words("mend(?:s|ed|ing)?", "fix, repair", 6),
-    "is-told": _words("(?:is|are|was|were|be|being|been) told", "receives, is notified", 153),
-    "give-up": _words("(?:gives?|gave|given|giving) (?:it |them |that )?up", "abort, time out, abandon", 79),
-    "all-the-same": _words("all the same|for good|of (?:no )?use", "still, permanently, useful", 49),
-    "archaic": _words("nought|borne|whither|thereof|hence", "0, tolerated, so", 1),
-    "most-least": Wording(re.compile(r"(?:[a-z0-9]_(?:most|least)_?|k[A-Z]\w*(?:Most|Least))\Z"), (NAME,), "max, min", 0),
+    "no-subject": Wording(re.compile(r"\A(?:Of|Who|Whoever|What|Those)\b"), (COMMENT,), "a subject, then a verb"),
+    "so-long": _words(r"(?:for|after|waits?) so (?:long|many)|so (?:many|long|often) (?:at|as) most", "N seconds, at most N"),
+    "but-for": _words("but for", "except, apart from"),
+    "anew": _words("anew", "again, from the beginning"),
+    "mend": _words("mend(?:s|ed|ing)?", "fix, repair"),
+    "is-told": _words("(?:is|are|was|were|be|being|been) told", "receives, is notified"),
+    "give-up": _words("(?:gives?|gave|given|giving) (?:it |them |that )?up", "abort, time out, abandon"),
+    "go-on": _words("(?:go|goes|going|went) on", "continue"),
+    "any-more": _words("any more", "no longer"),
+    "beside": _words("beside", "next to, besides, in addition to"),
+    "all-the-same": _words("all the same|for good|(?<!direction )of (?:no )?use", "still, permanently, useful"),
+    "archaic": _words("nought|borne|whither|thereof|hence", "0, tolerated, so"),
+    "most-least": Wording(re.compile(r"(?:[a-z0-9]_(?:most|least)_?|k(?:Most|Least)(?:[A-Z]\w*)?|k[A-Z]\w*(?:Most|Least))\Z"), (NAME,), "max, min"),
 }  # fmt: skip
 
 
@@ -120,15 +120,6 @@ def places(wording: Wording, files: Mapping[str, str]) -> list[str]:
     ]
 
 
-def complaints(counts: Mapping[str, int], wordings: Mapping[str, Wording]) -> Iterator[str]:
-    for name, count in counts.items():
-        limit = wordings[name].limit
-        if count > limit:
-            yield f"{name}: {count} places, and {limit} at most: write {wordings[name].instead}; words.py {name} lists them"
-        elif count < limit:
-            yield f"{name}: {count} places: lower its limit, {limit}"
-
-
 def tree() -> dict[str, str]:
     found: Iterable[Path] = (path for top in _TOPS for path in (ROOT / top).rglob("*") if path.suffix in _SUFFIXES)
     files = {str(path.relative_to(ROOT)): path for path in [*found, *ROOT.glob("*.md")]}
@@ -139,16 +130,13 @@ def tree() -> dict[str, str]:
     }
 
 
+def complaints(files: Mapping[str, str]) -> Iterator[str]:
+    for name, wording in WORDINGS.items():
+        yield from (f"{name}: write {wording.instead}: {place}" for place in places(wording, files))
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Wordings that slow a reader down.")
-    parser.add_argument("wording", nargs="?", choices=sorted(WORDINGS), help="list its places")
-    name = parser.parse_args().wording
-    files = tree()
-    if name:
-        print(*places(WORDINGS[name], files), sep="\n")
-        return
-    for each, wording in WORDINGS.items():
-        print(f"{len(places(wording, files)):5}  {each:14} instead: {wording.instead}")
+    print(*complaints(tree()), sep="\n")
 
 
 if __name__ == "__main__":

@@ -274,7 +274,7 @@ const WrongCase kWrongCases[] = {
     {"rich: images of another size", "[3, 32, 32]", "[3, 28, 28]",
      "m:2:8: input: the images are 3x32x32, but the model takes 3x28x28: expected [3, 32, 32] or "
      "[3072]"},
-    {"rich: labels beside images", "test: c.bin", "test: {images: c, labels: d}",
+    {"rich: labels with images", "test: c.bin", "test: {images: c, labels: d}",
      "m:25:9: data: test: expected a text, not a mapping"},
     {"rich: no deviation", "std: 0.25", "std: 0",
      "m:26:43: data: normalize: std: expected a number above 0 and below 1000, not '0'"},

@@ -221,7 +221,7 @@ const PlanCase kAdmissions[] = {
               JobOf("b", 2, 4).Has(2, "n00").Attained(9)},
      .want =
          {{"a", 2, ReasonCode::kBelowMinimum,
-           "2 of 4 GPUs: its minimum of 4 GPUs (minLearners 4) is not free any more; keeps what it "
+           "2 of 4 GPUs: its minimum of 4 GPUs (minLearners 4) is no longer free; keeps what it "
            "has for a while"},
           {"b", 2}}},
 };

@@ -315,7 +315,7 @@ class Learner:
     # ---- Reports ----
 
     def keep_output(self, text: str) -> None:
-        """Appends text to the output file beside the checkpoints; in a job only. Any thread."""
+        """Appends text to the output file next to the checkpoints; in a job only. Any thread."""
         data = text.encode(errors="replace")
         self._library.pliant_keep_output(self._handle, data, len(data))
 

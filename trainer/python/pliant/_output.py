@@ -1,4 +1,4 @@
-"""Copies the program's output to a file beside the checkpoints. The output itself is unchanged."""
+"""Copies the program's output to a file next to the checkpoints. The output itself is unchanged."""
 
 import os
 import sys

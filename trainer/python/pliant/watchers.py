@@ -84,7 +84,7 @@ class ProgressBar(Watcher):
 
 
 class TensorBoard(Watcher):
-    """Writes event files for TensorBoard, beside the checkpoints (`<job>/tensorboard`) or in
+    """Writes event files for TensorBoard, next to the checkpoints (`<job>/tensorboard`) or in
     `log_dir`: loss, accuracy, learning rate, learners, samples per second, seconds per step.
 
     The one learner that writes the metrics writes them. This needs the package `tensorboard`, which

@@ -1,4 +1,4 @@
-"""Reads the final model of a job, which is stored beside its checkpoints."""
+"""Reads the final model of a job, which is stored next to its checkpoints."""
 
 import json
 from pathlib import Path
