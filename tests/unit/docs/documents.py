@@ -129,12 +129,13 @@ def who_runs(document: Document, run_pages: Collection[str]) -> Iterator[str]:
 
 
 def wide_cells(document: Document) -> Iterator[str]:
-    """Cells of tables that are too long to be read as cells."""
+    """Cells of tables whose text, without marks and targets of links, is too long for a cell."""
     for number, line in document.prose:
         if line.startswith("|"):
             for cell in line.strip("|").split(" | "):
-                if len(cell.strip()) > CELL_MAX:
-                    yield f"{document.name}:{number}: a cell of {len(cell.strip())} characters"
+                length = len(re.sub(r"\]\([^)]*\)|[`\[]", "", cell.strip()))
+                if length > CELL_MAX:
+                    yield f"{document.name}:{number}: a cell of {length} characters"
 
 
 def broken_links(document: Document) -> Iterator[str]:
