@@ -28,10 +28,10 @@ using tcp = boost::asio::ip::tcp;
 using boost::system::error_code;
 using Parser = http::request_parser<http::string_body>;
 
-constexpr std::size_t kHeaderBytesMax = 16 * 1024;
+constexpr std::size_t kMaxHeaderBytes = 16 * 1024;
 constexpr auto kGoodbyeTimeout = std::chrono::seconds(2);
 // Connections that are being refused with 503 at the same time.
-constexpr int kRefusalsMax = 16;
+constexpr int kMaxRefusals = 16;
 constexpr auto kAcceptRetry = std::chrono::milliseconds(100);
 
 std::string_view View(boost::core::string_view text) { return {text.data(), text.size()}; }
@@ -178,9 +178,9 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
       }
       error_code ignored;
       socket.set_option(tcp::no_delay(true), ignored);
-      if (self->conversations_ >= self->options_.connections_max) {
+      if (self->conversations_ >= self->options_.max_connections) {
         // Under TLS the refusal would cost a handshake, so the connection is only closed.
-        if (!self->tls_ && self->refusals_ < kRefusalsMax) {
+        if (!self->tls_ && self->refusals_ < kMaxRefusals) {
           asio::co_spawn(self->context_, Refuse(self, ByteStream(std::move(socket))), &RethrowBug);
         }
         continue;
@@ -210,7 +210,7 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
     Number& count_;
   };
 
-  // Answers a connection above `connections_max` with 503.
+  // Answers a connection above `max_connections` with 503.
   static asio::awaitable<void> Refuse(std::shared_ptr<Core> self, ByteStream stream) {
     const Counted counted(self->refusals_);
     Registration registration(*self, [&stream] { stream.Close(); });
@@ -231,8 +231,8 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
     beast::flat_buffer buffer;
     while (!self->stopped_) {
       Parser parser;
-      parser.header_limit(kHeaderBytesMax);
-      parser.body_limit(self->options_.body_bytes_max);
+      parser.header_limit(kMaxHeaderBytes);
+      parser.body_limit(self->options_.max_body_bytes);
       auto [error, bytes] = co_await http::async_read_header(stream, buffer, parser, kAwait);
       if (self->stopped_ || (error && !IsParseError(error))) co_return;
 
@@ -261,7 +261,7 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
         keep_alive = keep_alive && !read_error;
         if (read_error) {
           answer = AnswerToParseError(read_error);
-        } else if (route->large && self->large_answers_ >= self->options_.large_answers_max) {
+        } else if (route->large && self->large_answers_ >= self->options_.max_large_answers) {
           answer = ErrorResponse(503, "too many large answers are in progress; try again later");
         } else {
           if (route->large) large.emplace(self->large_answers_);

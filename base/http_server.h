@@ -57,7 +57,7 @@ struct HttpRoute {
   std::function<void(std::string_view token, std::function<void(Access)> done)> admit_later;
   // Instead of `handle`: the path is a WebSocket (method "GET").
   std::function<WebSocketCallbacks(std::shared_ptr<WebSocket>)> accept;
-  // Answers may have megabytes: they count against `large_answers_max`.
+  // Answers may have megabytes: they count against `max_large_answers`.
   bool large = false;
 };
 
@@ -79,14 +79,14 @@ struct HttpServerOptions {
   std::uint16_t port = 0;  // 0: any free one, see port()
   // Files are read again when they change. None: plain.
   std::optional<std::variant<TlsFiles, TlsPem>> tls;
-  std::size_t body_bytes_max = 1024 * 1024;
+  std::size_t max_body_bytes = 1024 * 1024;
   Duration request_timeout =
       std::chrono::seconds(15);  // for the TLS handshake, and to read a request
   Duration answer_timeout = std::chrono::seconds(10);  // of routes with ..._later
   Duration idle_timeout = std::chrono::seconds(60);    // between two requests of a connection
   // Connections above this are refused with 503 if that is cheap, else closed without an answer.
-  std::size_t connections_max = 1024;
-  std::size_t large_answers_max = 2;  // at the same time; further requests get 503
+  std::size_t max_connections = 1024;
+  std::size_t max_large_answers = 2;  // at the same time; further requests get 503
   WebSocketLimits websocket;
 };
 

@@ -17,7 +17,7 @@ bool IsNestedTooDeep(std::string_view text) {
     } else if (in_string) {
       if (c == '\\') ++i;
     } else if (c == '{' || c == '[') {
-      if (++level > kJsonLevelsMax) return true;
+      if (++level > kMaxJsonLevels) return true;
     } else if (c == '}' || c == ']') {
       --level;
     }

@@ -7,7 +7,7 @@ namespace pliant {
 
 // The deepest nesting of objects and arrays that is accepted in JSON from others. Ours is not even
 // a tenth as deep.
-inline constexpr int kJsonLevelsMax = 100;
+inline constexpr int kMaxJsonLevels = 100;
 
 // Whether `text` is nested deeper than that. Printing, copying and comparing a value recurse for
 // each level, so a deep value would overflow the stack.

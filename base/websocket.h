@@ -11,10 +11,10 @@
 namespace pliant {
 
 struct WebSocketLimits {
-  std::size_t message_bytes_max = 256 * 1024;
+  std::size_t max_message_bytes = 256 * 1024;
   // The limit for bytes that wait to be sent. A peer that does not read is dropped above it; it
   // reconnects and receives the current state again.
-  std::size_t queued_bytes_max = 4 * 1024 * 1024;
+  std::size_t max_queued_bytes = 4 * 1024 * 1024;
   // The peer counts as lost after this silence. A ping is sent after half of it.
   Duration idle_timeout = std::chrono::seconds(20);
   Duration handshake_timeout = std::chrono::seconds(10);

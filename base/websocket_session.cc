@@ -60,7 +60,7 @@ WebSocketSession::WebSocketSession(ByteStream stream, WebSocketLimits limits, be
   timeout.idle_timeout = limits.idle_timeout;
   timeout.keep_alive_pings = true;
   stream_->websocket.set_option(timeout);
-  stream_->websocket.read_message_max(limits.message_bytes_max);
+  stream_->websocket.read_message_max(limits.max_message_bytes);
   stream_->websocket.text(true);
 }
 
@@ -115,7 +115,7 @@ void WebSocketSession::Send(std::string text) {
   if (ending_) return;
   queued_bytes_ += text.size();
   queue_.push_back(std::move(text));
-  if (queued_bytes_ > limits_.queued_bytes_max) {
+  if (queued_bytes_ > limits_.max_queued_bytes) {
     Drop("the peer does not read its messages");
     return;
   }

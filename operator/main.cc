@@ -232,7 +232,7 @@ int Run(OperatorOptions options) {
   kube::KubeClient reviews(**transport, *config,
                            {.requests_per_second = 10,
                             .burst = 20,
-                            .answer_bytes_max = 1 << 20,
+                            .max_answer_bytes = 1 << 20,
                             .on_request = on_request});
   auto servers_options = ServersFor(options, reviews);
   if (!servers_options) {

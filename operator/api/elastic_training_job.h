@@ -87,7 +87,7 @@ struct JobSettings {
   std::chrono::seconds start_timeout{300};  // of a job that does not set it
   std::optional<std::chrono::seconds> ttl_after_finished;
   // None of these lets a job keep GPUs from others for longer than an hour.
-  ResizeSpec resize_max{.grace_period = std::chrono::seconds(3585),
+  ResizeSpec max_resize{.grace_period = std::chrono::seconds(3585),
                         .min_runtime = std::chrono::hours(1),
                         .cooldown = std::chrono::hours(1)};
 

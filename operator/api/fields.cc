@@ -40,7 +40,7 @@ void Fields::Wrong(const char* name, std::string_view why) {
   error_ = Error{ErrorCode::kInvalid, path + ": " + std::string(why)};
 }
 
-std::string Fields::String(const char* name, std::string fallback, std::size_t length_max) {
+std::string Fields::String(const char* name, std::string fallback, std::size_t max_length) {
   const nlohmann::json* value = Find(name);
   if (value == nullptr) return fallback;
   if (!value->is_string()) {
@@ -48,8 +48,8 @@ std::string Fields::String(const char* name, std::string fallback, std::size_t l
     return fallback;
   }
   const auto& text = value->get_ref<const std::string&>();
-  if (text.size() > length_max) {
-    Wrong(name, "longer than " + std::to_string(length_max) + " bytes");
+  if (text.size() > max_length) {
+    Wrong(name, "longer than " + std::to_string(max_length) + " bytes");
     return fallback;
   }
   return text;
@@ -112,11 +112,11 @@ std::optional<WallTime> Fields::OptionalTime(const char* name) {
   return std::nullopt;
 }
 
-std::vector<int> Fields::Ints(const char* name, int least, int most, std::size_t count_max) {
+std::vector<int> Fields::Ints(const char* name, int least, int most, std::size_t max_count) {
   const nlohmann::json* value = Find(name);
   if (value == nullptr) return {};
-  if (!value->is_array() || value->size() > count_max) {
-    Wrong(name, "not a list of at most " + std::to_string(count_max));
+  if (!value->is_array() || value->size() > max_count) {
+    Wrong(name, "not a list of at most " + std::to_string(max_count));
     return {};
   }
   std::vector<int> numbers;
@@ -133,11 +133,11 @@ std::vector<int> Fields::Ints(const char* name, int least, int most, std::size_t
   return numbers;
 }
 
-std::vector<std::string> Fields::StringList(const char* name, std::size_t count_max) {
+std::vector<std::string> Fields::StringList(const char* name, std::size_t max_count) {
   const nlohmann::json* value = Find(name);
   if (value == nullptr) return {};
   std::vector<std::string> texts;
-  bool right = value->is_array() && value->size() <= count_max;
+  bool right = value->is_array() && value->size() <= max_count;
   if (right) {
     for (const nlohmann::json& item : *value) {
       right = right && item.is_string();
@@ -145,15 +145,15 @@ std::vector<std::string> Fields::StringList(const char* name, std::size_t count_
     }
   }
   if (right) return texts;
-  Wrong(name, "not a list of at most " + std::to_string(count_max) + " strings");
+  Wrong(name, "not a list of at most " + std::to_string(max_count) + " strings");
   return {};
 }
 
-std::map<std::string, std::string> Fields::Strings(const char* name, std::size_t count_max) {
+std::map<std::string, std::string> Fields::Strings(const char* name, std::size_t max_count) {
   const nlohmann::json* value = Find(name);
   if (value == nullptr) return {};
   std::map<std::string, std::string> texts;
-  bool right = value->is_object() && value->size() <= count_max;
+  bool right = value->is_object() && value->size() <= max_count;
   if (right) {
     for (const auto& [key, item] : value->items()) {
       right = right && item.is_string();
@@ -161,7 +161,7 @@ std::map<std::string, std::string> Fields::Strings(const char* name, std::size_t
     }
   }
   if (right) return texts;
-  Wrong(name, "not an object of at most " + std::to_string(count_max) + " strings");
+  Wrong(name, "not an object of at most " + std::to_string(max_count) + " strings");
   return {};
 }
 
@@ -173,12 +173,12 @@ void Fields::Object(const char* name, const std::function<void(Fields&)>& read) 
   if (!error_) error_ = fields.error_;
 }
 
-void Fields::Objects(const char* name, std::size_t count_max,
+void Fields::Objects(const char* name, std::size_t max_count,
                      const std::function<void(Fields&)>& read) {
   const nlohmann::json* value = Find(name);
   if (value == nullptr) return;
-  if (!value->is_array() || value->size() > count_max) {
-    Wrong(name, "not a list of at most " + std::to_string(count_max));
+  if (!value->is_array() || value->size() > max_count) {
+    Wrong(name, "not a list of at most " + std::to_string(max_count));
     return;
   }
   std::size_t index = 0;
@@ -190,16 +190,16 @@ void Fields::Objects(const char* name, std::size_t count_max,
   }
 }
 
-std::string Fields::Raw(const char* name, std::size_t length_max) {
+std::string Fields::Raw(const char* name, std::size_t max_length) {
   const nlohmann::json* value = Find(name);
   if (value == nullptr) return "";
-  if (IsDeeperThan(*value, kJsonLevelsMax)) {
-    Wrong(name, "nested more than " + std::to_string(kJsonLevelsMax) + " levels deep");
+  if (IsDeeperThan(*value, kMaxJsonLevels)) {
+    Wrong(name, "nested more than " + std::to_string(kMaxJsonLevels) + " levels deep");
     return "";
   }
   std::string text = value->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  if (text.size() <= length_max) return text;
-  Wrong(name, "larger than " + std::to_string(length_max) + " bytes");
+  if (text.size() <= max_length) return text;
+  Wrong(name, "larger than " + std::to_string(max_length) + " bytes");
   return "";
 }
 

@@ -24,7 +24,7 @@ class Fields {
   // The field as it is; null if it is absent or null.
   const nlohmann::json* Find(const char* name) const;
   bool Has(const char* name) const { return Find(name) != nullptr; }
-  std::string String(const char* name, std::string fallback = "", std::size_t length_max = 65536);
+  std::string String(const char* name, std::string fallback = "", std::size_t max_length = 65536);
   // A sentence for people, truncated: a long text must not make the object unreadable.
   std::string Sentence(const char* name, std::size_t max_bytes);
   // A string, or a number as it is written: a quantity may be either.
@@ -35,18 +35,18 @@ class Fields {
   std::optional<std::int64_t> OptionalInt(const char* name, std::int64_t least, std::int64_t most);
   std::optional<double> OptionalNumber(const char* name);
   std::optional<WallTime> OptionalTime(const char* name);
-  std::vector<int> Ints(const char* name, int least, int most, std::size_t count_max);
+  std::vector<int> Ints(const char* name, int least, int most, std::size_t max_count);
 
   // A list of strings, and an object whose values are strings.
-  std::vector<std::string> StringList(const char* name, std::size_t count_max);
-  std::map<std::string, std::string> Strings(const char* name, std::size_t count_max);
+  std::vector<std::string> StringList(const char* name, std::size_t max_count);
+  std::map<std::string, std::string> Strings(const char* name, std::size_t max_count);
 
   // Calls `read` if the field is there; errors within it are errors of this reader.
   void Object(const char* name, const std::function<void(Fields&)>& read);
-  void Objects(const char* name, std::size_t count_max, const std::function<void(Fields&)>& read);
+  void Objects(const char* name, std::size_t max_count, const std::function<void(Fields&)>& read);
   // The field as JSON text; "" if it is absent. It may be nested up to 100 levels deep, so that
   // recursive functions are safe on it.
-  std::string Raw(const char* name, std::size_t length_max);
+  std::string Raw(const char* name, std::size_t max_length);
 
   // Sets the error for a rule that type and range alone do not cover.
   void Wrong(const char* name, std::string_view why);

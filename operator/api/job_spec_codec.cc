@@ -8,15 +8,15 @@
 namespace pliant::api {
 namespace {
 
-constexpr std::size_t kTemplateBytesMax = 512 * 1024;
-constexpr std::size_t kVolumeBytesMax = 16 * 1024;
-constexpr std::size_t kProblemBytesMax = 512;
-constexpr int kLearnersMax = 1024;
-constexpr std::int64_t kSecondsMax = 315'360'000;  // ten years
+constexpr std::size_t kMaxTemplateBytes = 512 * 1024;
+constexpr std::size_t kMaxVolumeBytes = 16 * 1024;
+constexpr std::size_t kMaxProblemBytes = 512;
+constexpr int kMaxLearners = 1024;
+constexpr std::int64_t kMaxSeconds = 315'360'000;  // ten years
 
 void ReadElastic(Fields& fields, Elastic& elastic) {
-  elastic.min_learners = fields.Int("minLearners", 1, 1, kLearnersMax);
-  elastic.max_learners = fields.Int("maxLearners", 1, 1, kLearnersMax);
+  elastic.min_learners = fields.Int("minLearners", 1, 1, kMaxLearners);
+  elastic.max_learners = fields.Int("maxLearners", 1, 1, kMaxLearners);
   elastic.gpus_per_learner = fields.Int("gpusPerLearner", 1, 1, 16);
   if (elastic.min_learners > elastic.max_learners) {
     fields.Wrong("minLearners", "greater than maxLearners");
@@ -35,7 +35,7 @@ void ReadTraining(Fields& fields, TrainingSpec& training) {
 }
 
 void ReadCheckpoint(Fields& fields, CheckpointSpec& checkpoint) {
-  checkpoint.volume_json = fields.Raw("volume", kVolumeBytesMax);
+  checkpoint.volume_json = fields.Raw("volume", kMaxVolumeBytes);
   if (checkpoint.volume_json.empty()) fields.Wrong("volume", "missing");
   checkpoint.every_steps = fields.Int("everySteps", 200, 1, 1'000'000'000);
   checkpoint.every_seconds = fields.Int("everySeconds", 300, 1, 86400);
@@ -74,7 +74,7 @@ std::string Limit(const ResizeSpec& max, ResizeSpec& resize) {
 
 std::optional<std::chrono::seconds> OptionalSeconds(Fields& fields, const char* name,
                                                     std::int64_t least) {
-  const auto value = fields.OptionalInt(name, least, kSecondsMax);
+  const auto value = fields.OptionalInt(name, least, kMaxSeconds);
   return value ? std::optional(std::chrono::seconds(*value)) : std::nullopt;
 }
 
@@ -99,7 +99,7 @@ void ReadSpec(Fields& fields, const JobSettings& settings, JobSpec& spec) {
   fields.Object("training", [&](Fields& f) { ReadTraining(f, spec.training); });
   fields.Object("checkpoint", [&](Fields& f) { ReadCheckpoint(f, spec.checkpoint); });
   fields.Object("resize", [&](Fields& f) { ReadResize(f, spec.resize); });
-  spec.limited = Limit(settings.resize_max, spec.resize);
+  spec.limited = Limit(settings.max_resize, spec.resize);
   fields.Object("failurePolicy", [&](Fields& f) {
     spec.failure_policy.max_failures = f.Int("maxFailures", 10, 0, 1000);
     spec.failure_policy.permanent_exit_codes = f.Ints("permanentExitCodes", 1, 255, 32);
@@ -111,7 +111,7 @@ void ReadSpec(Fields& fields, const JobSettings& settings, JobSpec& spec) {
   spec.active_deadline = OptionalSeconds(fields, "activeDeadlineSeconds", 1);
   spec.ttl_after_finished = OptionalSeconds(fields, "ttlSecondsAfterFinished", 0);
   if (!spec.ttl_after_finished) spec.ttl_after_finished = settings.ttl_after_finished;
-  std::string text = fields.Raw("template", kTemplateBytesMax);
+  std::string text = fields.Raw("template", kMaxTemplateBytes);
   if (const nlohmann::json* pod_template = fields.Find("template"); !text.empty()) {
     spec.learner_template = ReadLearnerTemplate(
         *pod_template, std::move(text), spec.checkpoint.volume_json, spec.elastic.gpus_per_learner);
@@ -126,7 +126,7 @@ Result<ElasticTrainingJob> DecodeJob(const nlohmann::json& object, const JobSett
   if (root.error()) return std::unexpected(*root.error());
   if (!root.Has("spec")) root.Wrong("spec", "missing");
   root.Object("spec", [&](Fields& fields) { ReadSpec(fields, settings, job.spec); });
-  if (root.error()) job.unreadable = CutAtCharacter(root.error()->message, kProblemBytesMax);
+  if (root.error()) job.unreadable = CutAtCharacter(root.error()->message, kMaxProblemBytes);
   return job;
 }
 

@@ -20,12 +20,12 @@ namespace {
 
 // The limits of the custom resource definition. Every plan compares each node with all of this, for
 // each template.
-constexpr std::size_t kTermsMax = 20;
-constexpr std::size_t kExpressionsMax = 50;  // per term
-constexpr std::size_t kValuesMax = 256;      // per expression
-constexpr std::size_t kAllValuesMax = 2048;  // in all expressions together
-constexpr std::size_t kTolerationsMax = 64;
-constexpr std::size_t kNodeLabelsMax = 64;
+constexpr std::size_t kMaxTerms = 20;
+constexpr std::size_t kMaxExpressions = 50;  // per term
+constexpr std::size_t kMaxValues = 256;      // per expression
+constexpr std::size_t kMaxAllValues = 2048;  // in all expressions together
+constexpr std::size_t kMaxTolerations = 64;
+constexpr std::size_t kMaxNodeLabels = 64;
 
 // More than any node has, and small enough that the planner can add up the requests of hundreds of
 // learners without overflow.
@@ -45,7 +45,7 @@ std::optional<planner::NodeOperator> OperatorOf(std::string_view text) {
 
 planner::NodeRequirement ReadRequirement(Fields& expression) {
   planner::NodeRequirement requirement{.key = expression.String("key"),
-                                       .values = expression.StringList("values", kValuesMax)};
+                                       .values = expression.StringList("values", kMaxValues)};
   if (const auto op = OperatorOf(expression.String("operator"))) {
     requirement.op = *op;
   } else {
@@ -69,13 +69,13 @@ void ReadAffinity(Fields& spec, planner::PodNeeds& needs) {
   spec.Object("affinity", [&](Fields& affinity) {
     affinity.Object("nodeAffinity", [&](Fields& node_affinity) {
       node_affinity.Object("requiredDuringSchedulingIgnoredDuringExecution", [&](Fields& required) {
-        required.Objects("nodeSelectorTerms", kTermsMax, [&](Fields& term) {
+        required.Objects("nodeSelectorTerms", kMaxTerms, [&](Fields& term) {
           std::vector<planner::NodeRequirement> requirements;
-          term.Objects("matchExpressions", kExpressionsMax, [&](Fields& expression) {
+          term.Objects("matchExpressions", kMaxExpressions, [&](Fields& expression) {
             requirements.push_back(ReadRequirement(expression));
             values += requirements.back().values.size();
-            if (values > kAllValuesMax) {
-              expression.Wrong("values", Format("more than {} in all terms", kAllValuesMax));
+            if (values > kMaxAllValues) {
+              expression.Wrong("values", Format("more than {} in all terms", kMaxAllValues));
             }
           });
           any_node |= requirements.empty() && term.Has("matchFields");
@@ -93,8 +93,8 @@ void ReadPodSpec(Fields& spec, const std::string& gpu_resource, planner::PodNeed
   if (!gpu_resource.empty()) needs.resources.gpus = requests.gpus;
   needs.resources.cpu_millis = std::min(requests.cpu_millis, kMaxCpuMillis);
   needs.resources.memory_bytes = std::min(requests.memory_bytes, kMaxMemoryBytes);
-  needs.node_selector = spec.Strings("nodeSelector", kNodeLabelsMax);
-  spec.Objects("tolerations", kTolerationsMax, [&](Fields& toleration) {
+  needs.node_selector = spec.Strings("nodeSelector", kMaxNodeLabels);
+  spec.Objects("tolerations", kMaxTolerations, [&](Fields& toleration) {
     needs.tolerations.push_back(ReadToleration(toleration));
   });
   ReadAffinity(spec, needs);
@@ -140,7 +140,7 @@ LearnerTemplate ReadLearnerTemplate(const nlohmann::json& pod_template, std::str
   } else {
     read.error = needs.error().message;
   }
-  if (json.size() <= LearnerTemplate::kKeptBytesMax) read.json = std::move(json);
+  if (json.size() <= LearnerTemplate::kMaxKeptBytes) read.json = std::move(json);
   return read;
 }
 

@@ -14,9 +14,9 @@ namespace pliant::api {
 struct LearnerTemplate {
   // Larger texts are not kept in memory but fetched when a pod is created: a tenant may write
   // hundreds of KiB into each of a thousand jobs.
-  static constexpr std::size_t kKeptBytesMax = std::size_t{16} << 10;
+  static constexpr std::size_t kMaxKeptBytes = std::size_t{16} << 10;
 
-  // spec.template: a PodTemplateSpec, unchanged; "" if it is larger than kKeptBytesMax
+  // spec.template: a PodTemplateSpec, unchanged; "" if it is larger than kMaxKeptBytes
   std::string json;
   // Hash of the template and of spec.checkpoint.volume. If it changes, new learners differ from old
   // ones.

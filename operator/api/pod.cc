@@ -12,8 +12,8 @@ namespace {
 
 // More than an object of the API server can hold, so that the resources of a pod with many parts
 // are counted too.
-constexpr std::size_t kListMax = 65536;
-constexpr std::size_t kMessageMax = 1 << 16;
+constexpr std::size_t kMaxList = 65536;
+constexpr std::size_t kMaxMessage = 1 << 16;
 
 PodPhase PhaseOf(const std::string& text) {
   if (text == "Pending" || text.empty()) return PodPhase::kPending;
@@ -31,11 +31,11 @@ std::string PinnedNode(Fields& spec) {
   spec.Object("affinity", [&](Fields& affinity) {
     affinity.Object("nodeAffinity", [&](Fields& node_affinity) {
       node_affinity.Object("requiredDuringSchedulingIgnoredDuringExecution", [&](Fields& required) {
-        required.Objects("nodeSelectorTerms", kListMax, [&](Fields& term) {
+        required.Objects("nodeSelectorTerms", kMaxList, [&](Fields& term) {
           ++terms;
-          term.Objects("matchFields", kListMax, [&](Fields& match) {
+          term.Objects("matchFields", kMaxList, [&](Fields& match) {
             if (match.String("key") == "metadata.name" && match.String("operator") == "In") {
-              nodes = match.StringList("values", kListMax);
+              nodes = match.StringList("values", kMaxList);
             }
           });
         });
@@ -55,12 +55,12 @@ ContainerStatus ReadContainerStatus(Fields& fields) {
     });
     state.Object("waiting", [&](Fields& waiting) {
       status.waiting_reason = waiting.String("reason");
-      status.waiting_message = waiting.Sentence("message", kMessageMax);
+      status.waiting_message = waiting.Sentence("message", kMaxMessage);
     });
     state.Object("terminated", [&](Fields& ended) {
       status.terminated = Termination{.exit_code = ended.Int("exitCode", 0, INT32_MIN, INT32_MAX),
                                       .reason = ended.String("reason"),
-                                      .message = ended.Sentence("message", kMessageMax),
+                                      .message = ended.Sentence("message", kMaxMessage),
                                       .finished = ended.OptionalTime("finishedAt")};
     });
   });
@@ -70,7 +70,7 @@ ContainerStatus ReadContainerStatus(Fields& fields) {
 bool IsOfDaemonSet(Fields& root) {
   bool is_of_one = false;
   root.Object("metadata", [&](Fields& metadata) {
-    metadata.Objects("ownerReferences", kListMax, [&](Fields& owner) {
+    metadata.Objects("ownerReferences", kMaxList, [&](Fields& owner) {
       is_of_one = is_of_one || (owner.Bool("controller") && owner.String("kind") == "DaemonSet" &&
                                 owner.String("apiVersion").starts_with("apps/"));
     });
@@ -81,7 +81,7 @@ bool IsOfDaemonSet(Fields& root) {
 void ReadSpec(Fields& spec, Pod& pod) {
   pod.node_name = spec.String("nodeName", "", 253);
   pod.pinned_node = PinnedNode(spec);
-  spec.Objects("schedulingGates", kListMax,
+  spec.Objects("schedulingGates", kMaxList,
                [&](Fields& gate) { pod.scheduling_gates.push_back(gate.String("name")); });
 }
 
@@ -90,19 +90,19 @@ void ReadStatus(Fields& status, Pod& pod) {
   pod.nominated_node_name = status.String("nominatedNodeName", "", 253);
   if (pod.meta.labels.empty()) return;
   pod.reason = status.String("reason");
-  pod.message = status.Sentence("message", kMessageMax);
+  pod.message = status.Sentence("message", kMaxMessage);
   pod.ip = status.String("podIP", "", 64);
-  status.Objects("conditions", kListMax, [&](Fields& condition) {
+  status.Objects("conditions", kMaxList, [&](Fields& condition) {
     pod.conditions.push_back({.type = condition.String("type"),
                               .status = condition.String("status") == "True",
                               .reason = condition.String("reason"),
-                              .message = condition.Sentence("message", kMessageMax)});
+                              .message = condition.Sentence("message", kMaxMessage)});
   });
   const auto read_container = [&](Fields& container) {
     pod.containers.push_back(ReadContainerStatus(container));
   };
-  status.Objects("initContainerStatuses", kListMax, read_container);
-  status.Objects("containerStatuses", kListMax, read_container);
+  status.Objects("initContainerStatuses", kMaxList, read_container);
+  status.Objects("containerStatuses", kMaxList, read_container);
 }
 
 }  // namespace

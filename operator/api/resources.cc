@@ -11,7 +11,7 @@ namespace pliant::api {
 namespace {
 
 // More than an object of the API server can hold.
-constexpr std::size_t kContainersMax = 65536;
+constexpr std::size_t kMaxContainers = 65536;
 
 Resources Sum(const Resources& a, const Resources& b) {
   return {.gpus = BoundedSum(a.gpus, b.gpus),
@@ -54,7 +54,7 @@ using SetAside = std::map<std::string, Resources>;
 SetAside ReadSetAside(Fields& status, const std::string& gpu_resource) {
   SetAside set_aside;
   for (const char* list : {"containerStatuses", "initContainerStatuses"}) {
-    status.Objects(list, kContainersMax, [&](Fields& container) {
+    status.Objects(list, kMaxContainers, [&](Fields& container) {
       if (!container.Has("resources") && !container.Has("allocatedResources")) return;
       Resources present = ReadResources(container, "allocatedResources", gpu_resource);
       container.Object("resources", [&](Fields& resources) {
@@ -74,11 +74,11 @@ Resources ReadPod(Fields& spec, const SetAside& set_aside, const std::string& gp
     return present == set_aside.end() ? requests : Larger(requests, present->second);
   };
   Resources together;  // containers, which run at the same time
-  spec.Objects("containers", kContainersMax,
+  spec.Objects("containers", kMaxContainers,
                [&](Fields& container) { together = Sum(together, read_container(container)); });
   Resources sidecars;  // init containers that keep running
   Resources starting;  // the largest init container, with the sidecars started before it
-  spec.Objects("initContainers", kContainersMax, [&](Fields& container) {
+  spec.Objects("initContainers", kMaxContainers, [&](Fields& container) {
     const Resources own = read_container(container);
     starting = Larger(starting, Sum(own, sidecars));
     if (container.String("restartPolicy") == "Always") sidecars = Sum(sidecars, own);

@@ -101,7 +101,7 @@ class KubeClient::Impl {
                                const std::optional<Duration>& deadline = std::nullopt) {
     request.deadline =
         deadline.value_or(IsWrite(request) ? options_.write_deadline : options_.read_deadline);
-    request.body_bytes_max = options_.answer_bytes_max;
+    request.max_body_bytes = options_.max_answer_bytes;
     RETURN_IF_ERROR(WaitForTurn(stop));
     return Exchange(std::move(request),
                     [&](const HttpRequest& ready) { return transport_.Send(ready, stop); });

@@ -39,7 +39,7 @@ struct ClientOptions {
   // before another replica may begin.
   Duration write_deadline = std::chrono::seconds(4);
   // A longer answer is kInvalid; lines of a watch have their own limit.
-  std::size_t answer_bytes_max = std::size_t{256} << 20;
+  std::size_t max_answer_bytes = std::size_t{256} << 20;
   // Called before each write is sent, also before its retry. False: kCancelled, nothing is sent.
   // Any thread.
   std::function<bool()> may_write;

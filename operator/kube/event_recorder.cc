@@ -21,15 +21,15 @@ namespace {
 using nlohmann::json;
 
 // Limits of the API server's validation.
-constexpr std::size_t kNoteBytesMax = 1024;
-constexpr std::size_t kInstanceBytesMax = 128;
-constexpr std::size_t kNameBytesMax = 253;
+constexpr std::size_t kMaxNoteBytes = 1024;
+constexpr std::size_t kMaxInstanceBytes = 128;
+constexpr std::size_t kMaxNameBytes = 253;
 
 // Deterministic for one event, so that a request sent twice finds the event that it created.
 NamespacedName NameOf(const EventSeries::Decision& event) {
   const NamespacedName& object = event.note.regarding.meta.key;
   const std::string suffix = Format(".{:016x}", event.id);
-  std::string name = object.name.substr(0, kNameBytesMax - suffix.size());
+  std::string name = object.name.substr(0, kMaxNameBytes - suffix.size());
   name.erase(name.find_last_not_of("-.") + 1);  // no part of a name may end with them
   return {object.ns.empty() ? "default" : object.ns, name + suffix};
 }
@@ -41,11 +41,11 @@ json EventObject(const EventSeries::Decision& event, const EventRecorderOptions&
   json object = {{"metadata", {{"namespace", name.ns}, {"name", name.name}}},
                  {"eventTime", wall_time},
                  {"reportingController", options.controller},
-                 {"reportingInstance", CutAtCharacter(options.instance, kInstanceBytesMax)},
+                 {"reportingInstance", CutAtCharacter(options.instance, kMaxInstanceBytes)},
                  {"type", event.note.type == EventType::kNormal ? "Normal" : "Warning"},
                  {"reason", event.note.reason},
                  {"action", event.note.action},
-                 {"note", CutAtCharacter(event.note.note, kNoteBytesMax)},
+                 {"note", CutAtCharacter(event.note.note, kMaxNoteBytes)},
                  {"regarding",
                   {{"apiVersion", ApiVersion(regarding.type)},
                    {"kind", regarding.type.kind},
@@ -70,7 +70,7 @@ class EventRecorder::Impl {
   void Record(EventNote note) {
     {
       const std::lock_guard lock(mutex_);
-      if (waiting_.size() >= options_.waiting_max) {
+      if (waiting_.size() >= options_.max_waiting) {
         ++dropped_;
         return;
       }

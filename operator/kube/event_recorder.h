@@ -13,7 +13,7 @@ struct EventRecorderOptions {
   std::string controller = "pliant.dev/operator";  // reportingController
   std::string instance;                            // reportingInstance: the pod's name
   EventSeries::Options series;
-  std::size_t waiting_max = 1000;  // maximum of notes not yet written; further ones are dropped
+  std::size_t max_waiting = 1000;  // maximum of notes not yet written; further ones are dropped
 };
 
 // Writes events.k8s.io/v1 events on its own thread. Events are for people: the caller never waits

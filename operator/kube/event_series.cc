@@ -65,7 +65,7 @@ bool EventSeries::MayCreate(const std::string& object_uid, TimePoint now) {
   auto limit = limits_.find(object_uid);
   if (limit == limits_.end()) {
     auto older = older_limits_.extract(object_uid);
-    if (limits_.size() >= options_.objects_max / 2) older_limits_ = std::exchange(limits_, {});
+    if (limits_.size() >= options_.max_objects / 2) older_limits_ = std::exchange(limits_, {});
     limit = older ? limits_.insert(std::move(older)).position
                   : limits_
                         .try_emplace(object_uid, options_.events_per_second_per_object,
@@ -76,7 +76,7 @@ bool EventSeries::MayCreate(const std::string& object_uid, TimePoint now) {
 }
 
 void EventSeries::MakeRoom() {
-  if (series_.size() < options_.series_max) return;
+  if (series_.size() < options_.max_series) return;
   const auto quietest = std::ranges::min_element(
       series_, {}, [](const auto& entry) { return entry.second.last_note; });
   series_.erase(quietest);

@@ -43,11 +43,11 @@ class EventSeries {
     double events_per_second_per_object = 1.0 / 300;
     int burst_per_object = 25;
     // maximum of series tracked; the one idle for longest is evicted first
-    std::size_t series_max = 1000;
+    std::size_t max_series = 1000;
     // Approximate number of objects whose rates are tracked: between half of this and all of it,
     // most recent ones first. If more objects than this have events in turn, each gets its burst
     // again, and only the client's request limit applies.
-    std::size_t objects_max = 2000;
+    std::size_t max_objects = 2000;
   };
   enum class Action { kNothing, kCreate, kUpdateSeries, kDrop };
   struct Decision {

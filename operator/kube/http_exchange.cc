@@ -11,7 +11,7 @@ namespace {
 using std::chrono::steady_clock;
 
 // Maximum of bytes that wait for the caller; beyond it the library stops reading from the socket.
-constexpr std::size_t kWaitingBytesMax = std::size_t{1} << 20;
+constexpr std::size_t kMaxWaitingBytes = std::size_t{1} << 20;
 // A cancelled request ends at once, except one that waits for the resolver, which cannot be
 // interrupted: that request is abandoned after this time.
 constexpr auto kCancelGrace = std::chrono::seconds(1);
@@ -28,7 +28,7 @@ bool HttpExchange::Write(std::string_view bytes) {
   Change([&] {
     if (left_behind_) return;
     waiting_.append(bytes);
-    room = waiting_.size() < kWaitingBytesMax;
+    room = waiting_.size() < kMaxWaitingBytes;
   });
   return room;
 }
@@ -36,7 +36,7 @@ bool HttpExchange::Write(std::string_view bytes) {
 void HttpExchange::OnRoom(std::function<void()> on_room) {
   {
     const std::lock_guard lock(mutex_);
-    if (!left_behind_ && waiting_.size() >= kWaitingBytesMax) {
+    if (!left_behind_ && waiting_.size() >= kMaxWaitingBytes) {
       on_room_ = std::move(on_room);
       return;
     }
@@ -108,7 +108,7 @@ Result<HttpResponse> HttpExchange::Follow(const Following& following) {
   HttpResponse response;
   bool streaming = false;
   std::optional<LineSplitter> lines;
-  if (following.sink != nullptr) lines.emplace(*following.sink, kLineBytesMax);
+  if (following.sink != nullptr) lines.emplace(*following.sink, kMaxLineBytes);
   const auto total_deadline = steady_clock::now() + following.request.deadline;
   while (true) {
     const auto deadline = streaming ? steady_clock::now() + following.idle : total_deadline;
@@ -124,12 +124,12 @@ Result<HttpResponse> HttpExchange::Follow(const Following& following) {
           if (outcome == LineSplitter::Outcome::kMore) break;
           if (outcome == LineSplitter::Outcome::kStopped) return fail(std::move(response));
           return fail(Invalid(server + ": a line of the answer is longer than " +
-                              std::to_string(kLineBytesMax) + " bytes"));
+                              std::to_string(kMaxLineBytes) + " bytes"));
         }
         response.body += TakeBytes();
-        if (response.body.size() > following.request.body_bytes_max) {
+        if (response.body.size() > following.request.max_body_bytes) {
           return fail(Invalid(server + ": the answer is longer than " +
-                              std::to_string(following.request.body_bytes_max) + " bytes"));
+                              std::to_string(following.request.max_body_bytes) + " bytes"));
         }
         break;
       case Event::kEnd: {

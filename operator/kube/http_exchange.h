@@ -17,7 +17,7 @@ namespace pliant::kube {
 // only moves bytes in; slow work runs on the caller's thread.
 class HttpExchange {
  public:
-  static constexpr std::size_t kLineBytesMax = std::size_t{16} << 20;
+  static constexpr std::size_t kMaxLineBytes = std::size_t{16} << 20;
 
   // How the caller follows one request.
   struct Following {

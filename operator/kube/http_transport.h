@@ -34,7 +34,7 @@ struct HttpRequest {
   // answer.
   Duration deadline = std::chrono::seconds(30);
   // A longer answer is aborted with kInvalid; lines of a stream have their own limit.
-  std::size_t body_bytes_max = std::size_t{256} << 20;
+  std::size_t max_body_bytes = std::size_t{256} << 20;
   // Stream: called when the head of a successful answer has arrived, before its first line.
   std::function<void()> on_open;
 };

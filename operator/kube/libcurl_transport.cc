@@ -30,11 +30,11 @@ constexpr long kConnectionsKept = 32;
 constexpr long kConnectionsKeptOfMany = 1024;  // one per server
 constexpr int kPollMilliseconds = 10'000;
 
-// TCP keepalive: an idle connection is probed, and closed after kProbesMax probes without an
+// TCP keepalive: an idle connection is probed, and closed after kMaxProbes probes without an
 // answer. Without it, a watch on a path that drops packets stays silent until its idle time ends.
 constexpr long kProbeAfterSeconds = 15;
 constexpr long kProbeEverySeconds = 5;
-constexpr long kProbesMax = 3;
+constexpr long kMaxProbes = 3;
 
 using Easy = std::unique_ptr<CURL, Free<curl_easy_cleanup>>;
 using Multi = std::unique_ptr<CURLM, Free<curl_multi_cleanup>>;
@@ -346,7 +346,7 @@ std::shared_ptr<Transfer> LibcurlTransport::Server::MakeTransfer(const HttpReque
   Set(easy, CURLOPT_TCP_KEEPALIVE, 1L);
   Set(easy, CURLOPT_TCP_KEEPIDLE, kProbeAfterSeconds);
   Set(easy, CURLOPT_TCP_KEEPINTVL, kProbeEverySeconds);
-  Set(easy, CURLOPT_TCP_KEEPCNT, kProbesMax);
+  Set(easy, CURLOPT_TCP_KEEPCNT, kMaxProbes);
   Set(easy, CURLOPT_ERRORBUFFER, transfer->failure);
   Set(easy, CURLOPT_HEADERFUNCTION, &OnHeader);
   Set(easy, CURLOPT_HEADERDATA, static_cast<void*>(transfer.get()));

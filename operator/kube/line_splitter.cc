@@ -6,7 +6,7 @@ LineSplitter::Outcome LineSplitter::Feed(std::string_view piece) {
   while (!piece.empty()) {
     const std::size_t end = piece.find('\n');
     const std::string_view part = piece.substr(0, end);
-    if (begun_.size() + part.size() > line_bytes_max_) return Outcome::kLineTooLong;
+    if (begun_.size() + part.size() > max_line_bytes_) return Outcome::kLineTooLong;
     if (end == std::string_view::npos) {
       begun_ += part;
       break;

@@ -13,8 +13,8 @@ class LineSplitter {
  public:
   enum class Outcome { kMore, kStopped, kLineTooLong };
 
-  LineSplitter(const LineSink& sink, std::size_t line_bytes_max)
-      : sink_(sink), line_bytes_max_(line_bytes_max) {}
+  LineSplitter(const LineSink& sink, std::size_t max_line_bytes)
+      : sink_(sink), max_line_bytes_(max_line_bytes) {}
 
   // kMore until the sink returns false or a line exceeds the limit.
   Outcome Feed(std::string_view piece);
@@ -23,7 +23,7 @@ class LineSplitter {
 
  private:
   const LineSink& sink_;
-  const std::size_t line_bytes_max_;
+  const std::size_t max_line_bytes_;
   std::string begun_;  // a line whose end has not arrived yet
 };
 

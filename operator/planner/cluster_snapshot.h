@@ -138,8 +138,8 @@ struct JobView {
   JobKey key;
   std::string queue = "default";
   int priority = 5000;
-  LearnerCount learners_min = 1;
-  LearnerCount learners_max = 1;
+  LearnerCount min_learners = 1;
+  LearnerCount max_learners = 1;
   std::optional<LearnerCount> learners_asked;  // number of learners that its program requested
   int logical_shards = 1;                      // as frozen in status.training
   Reproducibility reproducibility = Reproducibility::kBitwise;
@@ -158,7 +158,7 @@ struct JobView {
   std::optional<WallTime> started;  // start of its present run: when it last left the queue
   std::optional<WallTime> resized;  // when learners_desired last changed while it ran
   std::optional<WallTime>
-      below_minimum_since;  // since when it has had fewer than learners_min learners
+      below_minimum_since;  // since when it has had fewer than min_learners learners
   Seconds min_runtime{0};
   Seconds cooldown{30};
   // The grant of a learner that is kStarting, or refused, for this long is withdrawn.

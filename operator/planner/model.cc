@@ -205,8 +205,8 @@ class Builder {
   void SetDemand(Job& job) const {
     const JobView& view = *job.view;
     const LearnerCount shards = ShardLimit(view);
-    job.minimum = std::min(view.learners_min, shards);
-    job.demand = view.learners_max;
+    job.minimum = std::min(view.min_learners, shards);
+    job.demand = view.max_learners;
     if (job.demand > shards) {
       job.demand = shards;
       job.limit = DemandLimit::kShards;

@@ -90,7 +90,7 @@ Reason AtDemand(const ReasonFacts& facts) {
     case DemandLimit::kShards:
       return {ReasonCode::kShardLimit,
               Sentence(Gpus(facts), "all that its ", job.view->logical_shards,
-                       " logical shards can use, though maxLearners is ", job.view->learners_max)};
+                       " logical shards can use, though maxLearners is ", job.view->max_learners)};
     case DemandLimit::kProgram:
       return {ReasonCode::kProgramAsked, Sentence(Gpus(facts), "the program asked for ",
                                                   Count(*job.view->learners_asked, "learner"))};
@@ -101,7 +101,7 @@ Reason AtDemand(const ReasonFacts& facts) {
                        UtcTime(job.cap->until))};
   }
   return {ReasonCode::kMaximum,
-          Sentence(Gpus(facts), "all that it asks for (maxLearners ", job.view->learners_max, ")")};
+          Sentence(Gpus(facts), "all that it asks for (maxLearners ", job.view->max_learners, ")")};
 }
 
 // Whether the minimum is more than priority alone would give.

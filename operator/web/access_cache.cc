@@ -23,7 +23,7 @@ void AccessCache::Put(const TokenHash& token, Access access, TimePoint now) {
   if (access == Access::kUndecided) return;
   std::erase_if(entries_, [now](const auto& entry) { return entry.second.until <= now; });
   const bool granted = access == Access::kGranted;
-  if (entries_.size() >= kEntriesMax && !entries_.contains(token)) {
+  if (entries_.size() >= kMaxEntries && !entries_.contains(token)) {
     // Evict refusals before grants, then the entry that expires first.
     const auto victim = std::ranges::min_element(entries_, {}, [](const auto& entry) {
       return std::tuple(entry.second.access == Access::kGranted, entry.second.until);

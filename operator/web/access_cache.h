@@ -21,7 +21,7 @@ class AccessCache {
  public:
   static constexpr Duration kGrantedFor = std::chrono::seconds(60);
   static constexpr Duration kRefusedFor = std::chrono::seconds(10);
-  static constexpr std::size_t kEntriesMax = 128;
+  static constexpr std::size_t kMaxEntries = 128;
 
   std::optional<Access> Find(const TokenHash& token, TimePoint now) const;
   // A refusal never evicts a grant, so that guessed tokens cannot push out valid ones.

@@ -14,7 +14,7 @@ constexpr kube::ResourceType kTokenReviews{"authentication.k8s.io", "v1", "token
                                            "TokenReview", false};
 constexpr kube::ResourceType kSubjectAccessReviews{
     "authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", false};
-constexpr std::size_t kTokenBytesMax = 8192;
+constexpr std::size_t kMaxTokenBytes = 8192;
 
 bool IsTrue(const json& object, const char* name) {
   const auto found = object.find(name);
@@ -38,7 +38,7 @@ bool IsBearerToken(std::string_view text) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            std::string_view("-._~+/=").contains(c);
   };
-  return !text.empty() && text.size() <= kTokenBytesMax && std::ranges::all_of(text, is_part);
+  return !text.empty() && text.size() <= kMaxTokenBytes && std::ranges::all_of(text, is_part);
 }
 
 json TokenReviewOf(std::string_view token) { return {{"spec", {{"token", token}}}}; }

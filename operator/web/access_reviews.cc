@@ -25,7 +25,7 @@ void AccessReviews::Ask(std::string_view token, std::function<void(Access)> done
     asked->second.push_back(std::move(done));
     return;
   }
-  if (under_way_.size() >= kUnderWayMax) {
+  if (under_way_.size() >= kMaxUnderWay) {
     done(Access::kUndecided);
     return;
   }

@@ -21,7 +21,7 @@ namespace pliant::web {
 // thread of `loop`, which outlives this.
 class AccessReviews {
  public:
-  static constexpr std::size_t kUnderWayMax = 32;
+  static constexpr std::size_t kMaxUnderWay = 32;
   using Review = std::function<kube::KubeResult<Access>(const std::string& token)>;
 
   // `review` asks the server and blocks; `run` calls it.

@@ -13,9 +13,9 @@ namespace pliant::web {
 namespace {
 
 // A few scrapers and one person.
-constexpr std::size_t kConnectionsMax = 16;
+constexpr std::size_t kMaxConnections = 16;
 // The kubelet has one at a time; the others are for people.
-constexpr std::size_t kProbeConnectionsMax = 16;
+constexpr std::size_t kMaxProbeConnections = 16;
 constexpr Duration kTextLife = std::chrono::seconds(1);
 constexpr int kReviewers = 2;
 constexpr const char* kLoopback = "127.0.0.1";
@@ -81,7 +81,7 @@ class Servers::Impl {
                      probes_.Listen({.name = "probes",
                                      .address = std::move(options.probes.host),
                                      .port = options.probes.port,
-                                     .connections_max = kProbeConnectionsMax},
+                                     .max_connections = kMaxProbeConnections},
                                     ProbeRoutes([this] { return pulse_.last(); }, &MonotonicNow)));
     decltype(HttpRoute::admit_later) admit;
     if (options.review_metrics) {
@@ -96,12 +96,12 @@ class Servers::Impl {
                                                  .address = std::move(options.metrics.host),
                                                  .port = options.metrics.port,
                                                  .tls = std::move(options.metrics_tls),
-                                                 .connections_max = kConnectionsMax},
+                                                 .max_connections = kMaxConnections},
                                                 MetricsRoutes(metrics_, std::move(admit))));
     ASSIGN_OR_RETURN(debug_port, side_.Listen({.name = "debug",
                                                .address = kLoopback,
                                                .port = options.debug_port,
-                                               .connections_max = kConnectionsMax},
+                                               .max_connections = kMaxConnections},
                                               DebugRoutes(snapshot_)));
     probes_.Begin();
     side_.Begin();

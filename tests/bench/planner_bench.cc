@@ -40,8 +40,8 @@ ClusterSnapshot MakeCluster(int jobs, int nodes) {
     JobView job{.key = {Format("team-{:02}", index % 20), Format("job-{:05}", index),
                         Format("{:08x}", random())},
                 .priority = draw(1, 100) * 100,
-                .learners_min = min,
-                .learners_max = min + draw(0, 12),
+                .min_learners = min,
+                .max_learners = min + draw(0, 12),
                 .logical_shards = 64,
                 .submitted = kNow - Seconds{draw(0, 100'000)},
                 .attained_gpu_seconds = draw(0, 1'000'000)};

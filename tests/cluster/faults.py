@@ -32,8 +32,8 @@ FAULTS = tuple(Fault(*row) for row in (
      "cut.size() + character.size() >= max_bytes"),
     ("base/mailbox.h", "items_.empty() || stop.stop_requested()) return", "items_.empty()) return"),
     ("base/http_server.cc", 'ErrorResponse(405, "this path', 'ErrorResponse(404, "this path'),
-    ("base/http_server.cc", "conversations_ >= self->options_.connections_max",
-     "conversations_ > self->options_.connections_max"),
+    ("base/http_server.cc", "conversations_ >= self->options_.max_connections",
+     "conversations_ > self->options_.max_connections"),
     # operator
     ("operator/api/quantity.cc", '{"Mi", 0x1p20}', '{"Mi", 1e6}'),
     ("operator/api/job_spec_codec.cc", '"priority", 5000', '"priority", 500'),

@@ -499,7 +499,7 @@ TEST_P(TransportTest, AnAnswerThatIsLongerThanTheRequestTakesIsGivenUp) {
     while (connection.Chunk(std::string(1 << 16, 'x'))) continue;  // as long as the client reads
   });
   const auto get = [&](const std::string& target) {
-    return transport_->Send({.target = target, .deadline = 10s, .body_bytes_max = 1000});
+    return transport_->Send({.target = target, .deadline = 10s, .max_body_bytes = 1000});
   };
   ASSERT_TRUE(get("/fits"));
   const auto response = get("/endless");

@@ -88,9 +88,9 @@ ClusterSnapshot DrawCluster(Disorder disorder = Disorder::kAny) {
 
 // One pool of equal nodes, and jobs of one-GPU learners that can start with one learner and are
 // faster with every GPU. All jobs are admitted.
-ClusterSnapshot DrawPlainCluster(int jobs_min = 1) {
+ClusterSnapshot DrawPlainCluster(int min_jobs = 1) {
   ClusterSnapshot snapshot{.now = kStart + Seconds{3600}, .nodes = {}, .jobs = {}};
-  const int jobs = Draw(jobs_min, 6);
+  const int jobs = Draw(min_jobs, 6);
   const int gpus = Draw(jobs, 24);
   snapshot.nodes = Nodes(1, gpus);
   int free = gpus;
@@ -159,9 +159,9 @@ RC_GTEST_PROP(PlannerProperty, DecisionsAreWhole, ()) {
     RC_ASSERT(!decision.reason.sentence.empty());
     RC_ASSERT(decision.reason.sentence.size() <= 1024u);
     const bool is_kept_below = decision.reason.code == ReasonCode::kBelowMinimum;
-    const LearnerCount min = std::min(job.learners_min, ShardLimit(job));
+    const LearnerCount min = std::min(job.min_learners, ShardLimit(job));
     RC_ASSERT(decision.to == 0 || is_kept_below || decision.to >= min);
-    RC_ASSERT(decision.to <= job.learners_max);
+    RC_ASSERT(decision.to <= job.max_learners);
     RC_ASSERT(decision.to <= decision.demand);
     if (is_kept_below) RC_ASSERT(decision.to <= decision.from);
   }
@@ -300,11 +300,11 @@ RC_GTEST_PROP(PlannerProperty, NobodyHasABetterClaimToAnothersGpu, ()) {
   LearnerCount demand = 0;
   for (const JobView& job : snapshot.jobs) {
     total += sizes.at(job.key.name);
-    demand += job.learners_max;
+    demand += job.max_learners;
     for (const JobView& other : snapshot.jobs) {
       const LearnerCount own = sizes.at(job.key.name);
       const LearnerCount others = sizes.at(other.key.name);
-      if (own >= job.learners_max || others <= other.learners_min) continue;
+      if (own >= job.max_learners || others <= other.min_learners) continue;
       RC_ASSERT(job.priority * (2 * others - 1) <= other.priority * (2 * own + 1));
     }
   }

@@ -15,7 +15,7 @@ namespace pliant {
 namespace {
 
 // Connections on each of the two plain ports: a few scrapers, or the kubelet.
-constexpr std::size_t kStatusConnectionsMax = 16;
+constexpr std::size_t kMaxStatusConnections = 16;
 
 // Exits at once: learners keep training without a coordinator, and the next one finds everything
 // with them or on disk. A handler is needed because the first process of a container has no default
@@ -42,8 +42,8 @@ Result<std::unique_ptr<HttpServer>> ListenTls(RealEventLoop& loop, CoordinatorSe
                              .port = options.port,
                              .tls = TlsFiles{.certificate = options.tls_dir / "tls.crt",
                                              .key = options.tls_dir / "tls.key"},
-                             .body_bytes_max = kMaxPlanBytes,
-                             .websocket = {.message_bytes_max = kMaxMessageBytes}},
+                             .max_body_bytes = kMaxPlanBytes,
+                             .websocket = {.max_message_bytes = kMaxMessageBytes}},
                             service.ApiRoutes());
 }
 
@@ -71,14 +71,14 @@ int Run(const CoordinatorProcessOptions& options) {
                                          {.name = "status",
                                           .address = options.address,
                                           .port = options.status_port,
-                                          .connections_max = kStatusConnectionsMax},
+                                          .max_connections = kMaxStatusConnections},
                                          service.StatusRoutes());
   if (!status) return FailWith(status.error());
   const auto probes = HttpServer::Listen(loop,
                                          {.name = "probes",
                                           .address = options.address,
                                           .port = options.probe_port,
-                                          .connections_max = kStatusConnectionsMax},
+                                          .max_connections = kMaxStatusConnections},
                                          CoordinatorService::ProbeRoutes());
   if (!probes) return FailWith(probes.error());
   service.Start();

@@ -121,7 +121,7 @@ Status ReadJsonObject(std::string_view text, std::size_t max_bytes,
                       const std::function<void(JsonFields&)>& read) {
   if (text.size() > max_bytes) return Invalid(Format("it is longer than {} bytes", max_bytes));
   if (IsNestedTooDeep(text)) {
-    return Invalid(Format("it is nested more than {} levels deep", kJsonLevelsMax));
+    return Invalid(Format("it is nested more than {} levels deep", kMaxJsonLevels));
   }
   const Json object = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (object.is_discarded()) return Invalid("it is not JSON");

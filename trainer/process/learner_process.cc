@@ -89,7 +89,7 @@ std::unique_ptr<HttpServer> ServeMetrics(RealEventLoop& loop, const LearnerEnvir
                                    {.name = "metrics",
                                     .address = environment.pod_ip,
                                     .port = *environment.metrics_port,
-                                    .connections_max = 16},
+                                    .max_connections = 16},
                                    std::move(routes));
   if (!server) {
     log::Warning("no metrics", {{"error", server.error().message}});

@@ -13,7 +13,7 @@ class RealEventLoop;
 
 struct WebSocketLinkOptions {
   WebSocketEndpoint endpoint;
-  WebSocketLimits limits = {.message_bytes_max = kMaxMessageBytes,
+  WebSocketLimits limits = {.max_message_bytes = kMaxMessageBytes,
                             .idle_timeout = std::chrono::seconds(10)};
   BackoffOptions backoff = {.first = std::chrono::milliseconds(100),
                             .most = std::chrono::seconds(3)};

@@ -13,7 +13,7 @@ namespace {
 constexpr std::chrono::seconds kDeadline{3};
 // A few hundred bytes per learner. A coordinator runs in its owner's namespace: it may send
 // anything, but must not fill the operator's memory.
-constexpr std::size_t kAnswerBytesMax = std::size_t{1} << 20;
+constexpr std::size_t kMaxAnswerBytes = std::size_t{1} << 20;
 
 Error ErrorOf(const kube::HttpResponse& response) {
   const std::string message = "the coordinator answers " + std::to_string(response.status) + ": " +
@@ -55,7 +55,7 @@ Result<Progress> HttpCoordinatorClient::Call(const CoordinatorAddress& address,
   // The transport checks the certificate against this name rather than the address.
   request.headers["Host"] = CoordinatorHost(address.job_uid);
   request.deadline = kDeadline;
-  request.body_bytes_max = kAnswerBytesMax;
+  request.max_body_bytes = kMaxAnswerBytes;
   ASSIGN_OR_RETURN(const kube::HttpResponse response, transport->Send(request));
   if (response.status != 200) return std::unexpected(ErrorOf(response));
   return DecodeProgress(response.body);

@@ -9,8 +9,8 @@
 namespace pliant::controller {
 namespace {
 
-constexpr std::size_t kConditionMessageMax = 4096;
-constexpr std::size_t kReasonMax = 1024;  // as in the CRD
+constexpr std::size_t kMaxConditionMessage = 4096;
+constexpr std::size_t kMaxReason = 1024;  // as in the CRD
 
 }  // namespace
 
@@ -26,12 +26,12 @@ void SetCondition(api::JobStatus& status, std::string_view type, Verdict verdict
   }
   condition.status = verdict.status;
   condition.reason = std::move(verdict.reason);
-  condition.message = CutAtCharacter(verdict.message, kConditionMessageMax);
+  condition.message = CutAtCharacter(verdict.message, kMaxConditionMessage);
   condition.observed_generation = generation;
 }
 
 void SetReason(api::JobStatus& status, std::string_view sentence) {
-  status.reason = CutAtCharacter(sentence, kReasonMax);
+  status.reason = CutAtCharacter(sentence, kMaxReason);
 }
 
 bool IsTrue(const api::JobStatus& status, std::string_view type) {

@@ -13,7 +13,7 @@ using std::chrono::seconds;
 constexpr seconds kFirstDelay{2};
 constexpr seconds kLongestDelay{120};
 // Longer than a kubelet takes to restart the container.
-constexpr seconds kSilenceMax{30};
+constexpr seconds kMaxSilence{30};
 
 seconds Delay(int tries) {
   return std::min(kFirstDelay * (1 << std::min(tries, 10)), kLongestDelay);
@@ -27,7 +27,7 @@ bool ProgramRuns(const api::Pod& pod) {
 // grows with each replacement in a row: the fault may be ours.
 std::optional<WallTime> AbandonedAt(const JobView& view, const api::Pod& current) {
   if (!view.coordinator.silent_since || !ProgramRuns(current)) return std::nullopt;
-  return *view.coordinator.silent_since + kSilenceMax +
+  return *view.coordinator.silent_since + kMaxSilence +
          10 * Delay(view.soft_state.coordinator_retry.tries);
 }
 

@@ -22,7 +22,7 @@ constexpr seconds kLastGrace{15};
 constexpr seconds kMaxUnnotified{60};
 
 // A coordinator may name any learner: these bound what that costs the API server.
-constexpr std::size_t kSearchMax = 16;
+constexpr std::size_t kMaxSearch = 16;
 constexpr seconds kSearchEvery{5};
 
 // More than ever leave a job at once.
@@ -173,7 +173,7 @@ PodSearch LookForPods(const JobView& view, WallTime now) {
   for (const std::string& pod : view.overdue_pods) missing.push_back({.pod = pod, .uid = ""});
   if (view.coordinator.progress && CurrentCoordinator(view) != nullptr) {
     for (const ReportedLearner& known : view.coordinator.progress->learners) {
-      if (missing.size() >= kSearchMax) break;
+      if (missing.size() >= kMaxSearch) break;
       const bool is_known =
           view.soft_state.contacts.gone.contains(known.pod_uid) || Exists(view, known);
       if (is_known || !WasMade(view, known.name)) continue;
@@ -186,7 +186,7 @@ PodSearch LookForPods(const JobView& view, WallTime now) {
     search.look_again = *search.searched_at + kSearchEvery;
     return search;
   }
-  if (missing.size() > kSearchMax) missing.resize(kSearchMax);
+  if (missing.size() > kMaxSearch) missing.resize(kMaxSearch);
   search.searched_at = now;
   return search;
 }

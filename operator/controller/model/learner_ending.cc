@@ -13,7 +13,7 @@
 namespace pliant::controller {
 namespace {
 
-constexpr std::size_t kTerminationMessageMax = 512;
+constexpr std::size_t kMaxTerminationMessage = 512;
 
 struct ExitReport {
   std::string reason;
@@ -34,10 +34,10 @@ std::string LastLine(std::string_view text) {
 ExitReport ReadExitReport(const std::string& text) {
   const std::string line = LastLine(text);
   const auto object = ParseJson(line);
-  if (!object.is_object()) return {.message = CutAtCharacter(line, kTerminationMessageMax)};
+  if (!object.is_object()) return {.message = CutAtCharacter(line, kMaxTerminationMessage)};
   api::Fields fields(object);
   return {.reason = fields.String("reason"),
-          .message = fields.Sentence("message", kTerminationMessageMax),
+          .message = fields.Sentence("message", kMaxTerminationMessage),
           .step = fields.OptionalInt("step", 0, INT64_MAX),
           .parameters_sha256 = fields.String("parametersSha256", "", 64)};
 }
@@ -58,7 +58,7 @@ std::string WordsOfOthers(const api::Pod& pod) {
   for (const api::ContainerStatus& container : pod.containers) {
     if (!container.terminated || container.terminated->exit_code == 0) continue;
     const api::Termination& ended = *container.terminated;
-    const std::string words = CutAtCharacter(LastLine(ended.message), kTerminationMessageMax);
+    const std::string words = CutAtCharacter(LastLine(ended.message), kMaxTerminationMessage);
     return Format("container {} exited with {}: {}", container.name,
                   DescribeExitCode(ended.exit_code),
                   words.empty() ? WordsFor(ended.exit_code) : words);
@@ -88,7 +88,7 @@ std::optional<LearnerEnding> EndingOf(const api::Pod& pod) {
     ending.parameters_sha256 = words.parameters_sha256;
   }
   ending.message =
-      !words.message.empty() ? words.message : CutAtCharacter(pod.message, kTerminationMessageMax);
+      !words.message.empty() ? words.message : CutAtCharacter(pod.message, kMaxTerminationMessage);
 
   const bool out_of_memory = ran && container->terminated->reason == "OOMKilled";
   if (out_of_memory) {

@@ -13,7 +13,7 @@
 namespace pliant::controller {
 namespace {
 
-constexpr std::size_t kTextMax = 1024;
+constexpr std::size_t kMaxText = 1024;
 constexpr std::array<std::string_view, 4> kReasons = {"FailedMount", "FailedAttachVolume",
                                                       "FailedCreatePodSandBox", "NetworkNotReady"};
 // The kubelet's summary, which only names the volumes. It follows the event that says why.
@@ -29,7 +29,7 @@ struct Cause {
 std::optional<Cause> Decode(const nlohmann::json& object) {
   api::Fields event(object);
   if (!std::ranges::contains(kReasons, event.String("reason"))) return std::nullopt;
-  Cause cause{.text = event.Sentence("note", kTextMax)};
+  Cause cause{.text = event.Sentence("note", kMaxText)};
   // The kubelet writes events of the older API: a repetition updates count and time of the same
   // event.
   cause.last = event.OptionalTime("deprecatedLastTimestamp")

@@ -8,7 +8,7 @@
 namespace pliant::controller {
 namespace {
 
-constexpr std::size_t kNameMax = 63;
+constexpr std::size_t kMaxName = 63;
 
 // FNV-1a: stable over versions and machines, which is all that is needed.
 std::string Hash(std::string_view text) {
@@ -17,15 +17,15 @@ std::string Hash(std::string_view text) {
   return Format("{:08x}", hash);
 }
 
-std::string CutAndHashed(const std::string& name, std::size_t length_max) {
-  if (name.size() <= length_max) return name;
-  return name.substr(0, length_max - 9) + "-" + Hash(name);
+std::string CutAndHashed(const std::string& name, std::size_t max_length) {
+  if (name.size() <= max_length) return name;
+  return name.substr(0, max_length - 9) + "-" + Hash(name);
 }
 
 // <job>-<uid5><suffix>, at most 63 characters.
 std::string NameWith(const api::ObjectMeta& job, const std::string& suffix) {
   const std::string tail = "-" + job.uid.substr(0, 5) + suffix;
-  return CutAndHashed(job.name, kNameMax - tail.size()) + tail;
+  return CutAndHashed(job.name, kMaxName - tail.size()) + tail;
 }
 
 template <typename Number>
@@ -75,7 +75,7 @@ std::string LearnerPodName(const api::ObjectMeta& job, int number) {
   return NameWith(job, "-" + std::to_string(number));
 }
 
-std::string JobLabel(const api::ObjectMeta& job) { return CutAndHashed(job.name, kNameMax); }
+std::string JobLabel(const api::ObjectMeta& job) { return CutAndHashed(job.name, kMaxName); }
 
 std::string LearnerSelector(const api::ObjectMeta& job) {
   return Format("{}={},{}={}", kLabelJobUid, job.uid, kLabelRole, kRoleLearner);

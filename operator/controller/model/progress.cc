@@ -14,8 +14,8 @@ namespace {
 
 using api::Fields;
 
-constexpr std::size_t kLearnersMax = 4096;  // four times what a job may have
-constexpr std::size_t kReportedMessageMax = 1024;
+constexpr std::size_t kMaxLearners = 4096;  // four times what a job may have
+constexpr std::size_t kMaxReportedMessage = 1024;
 constexpr std::int64_t kMaxStamp = std::int64_t{1} << 53;  // plans are numbered from there on
 
 std::optional<CoordinatorState> StateOf(std::string_view text) {
@@ -56,7 +56,7 @@ std::string ProblemReason(std::string_view reason) {
 int CountOf(Fields& fields, const char* name) { return fields.Int(name, 0, 0, 1 << 20); }
 
 void ReadLists(Fields& root, Progress& progress) {
-  root.Objects("learners", kLearnersMax, [&](Fields& learner) {
+  root.Objects("learners", kMaxLearners, [&](Fields& learner) {
     progress.learners.push_back({.name = learner.String("name", "", 253),
                                  .pod_uid = learner.String("podUid", "", 128),
                                  .state = learner.String("state", "", 64)});
@@ -81,7 +81,7 @@ void ReadStats(Fields& root, Progress& progress) {
   progress.parameters_sha256 = root.String("parametersSha256", "", 64);
   root.Object("lastCheckpoint", [&](Fields& checkpoint) {
     ReportedCheckpoint& reported = progress.last_checkpoint.emplace();
-    reported.error = checkpoint.Sentence("error", kReportedMessageMax);
+    reported.error = checkpoint.Sentence("error", kMaxReportedMessage);
     if (!reported.error.empty()) reported.reason = WriteProblem(checkpoint.String("reason"));
     const auto step = checkpoint.OptionalInt("step", 0, INT64_MAX);
     const double time = FiniteNumber(checkpoint, "unixSeconds").value_or(0);
@@ -129,7 +129,7 @@ Result<Progress> DecodeProgress(std::string_view body) {
   }
   root.Object("membership", [&](Fields& membership) {
     progress.membership_id = membership.String("id", "", 64);
-    progress.members = membership.StringList("learners", kLearnersMax);
+    progress.members = membership.StringList("learners", kMaxLearners);
   });
   root.Object("planAccepted", [&](Fields& accepted) {
     progress.plan_accepted =
@@ -140,7 +140,7 @@ Result<Progress> DecodeProgress(std::string_view body) {
   ReadLists(root, progress);
   root.Object("problem", [&](Fields& problem) {
     progress.problem_reason = ProblemReason(problem.String("reason"));
-    progress.problem_message = problem.Sentence("message", kReportedMessageMax);
+    progress.problem_message = problem.Sentence("message", kMaxReportedMessage);
   });
   if (root.error()) return std::unexpected(*root.error());
   return progress;

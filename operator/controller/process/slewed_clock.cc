@@ -16,9 +16,9 @@ api::WallTime SlewedClock::Now(api::WallTime system, TimePoint steady) {
   const Duration passed = steady - last_->steady;
   // Another thread may have read its clocks earlier and arrived later.
   if (passed > Duration::zero()) {
-    const Duration slew_max = passed / 4;
+    const Duration max_slew = passed / 4;
     const auto straight = last_->wall + passed;
-    const Duration slew = std::clamp<Duration>(system - straight, -slew_max, slew_max);
+    const Duration slew = std::clamp<Duration>(system - straight, -max_slew, max_slew);
     last_ = {straight + slew, steady};
   }
   return std::chrono::floor<milliseconds>(last_->wall);

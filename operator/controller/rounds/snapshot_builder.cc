@@ -25,10 +25,10 @@ planner::Resources Of(const api::Resources& resources) {
 }
 
 // Three thousand GPUs for a thousand years; the planner multiplies it by a priority.
-constexpr double kGpuSecondsMax = 1e14;
+constexpr double kMaxGpuSeconds = 1e14;
 
 std::int64_t WholeGpuSeconds(double attained) {
-  return attained > 0 ? static_cast<std::int64_t>(std::min(attained, kGpuSecondsMax)) : 0;
+  return attained > 0 ? static_cast<std::int64_t>(std::min(attained, kMaxGpuSeconds)) : 0;
 }
 
 // Whether its labels say that it belongs to a job.
@@ -154,8 +154,8 @@ planner::JobView PlannerView(const JobView& view) {
       .key = {.name_space = job.meta.name_space, .name = job.meta.name, .uid = job.meta.uid},
       .queue = job.spec.queue,
       .priority = job.spec.priority,
-      .learners_min = job.spec.elastic.min_learners,
-      .learners_max = job.spec.elastic.max_learners,
+      .min_learners = job.spec.elastic.min_learners,
+      .max_learners = job.spec.elastic.max_learners,
       .learners_asked = LearnersAsked(view),
       .logical_shards = training ? training->logical_shards : 1,
       .reproducibility = training && training->reproducibility == api::Reproducibility::kStatistical

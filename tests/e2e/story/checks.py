@@ -107,9 +107,9 @@ def _beyond_bounds(worlds: Sequence[World]) -> Iterator[str]:
             wanted, job = training.job.learners_desired, training.job
             if job.observed_generation < job.generation:
                 continue  # the bounds were changed a moment ago
-            if wanted and not job.learners_min <= wanted <= job.learners_max and (name, wanted) not in seen:
+            if wanted and not job.min_learners <= wanted <= job.max_learners and (name, wanted) not in seen:
                 seen.add((name, wanted))
-                yield f"{name} was allocated {wanted} learners, outside of {job.learners_min} to {job.learners_max}"
+                yield f"{name} was allocated {wanted} learners, outside of {job.min_learners} to {job.max_learners}"
 
 
 def _steps_back(worlds: Sequence[World]) -> Iterator[str]:

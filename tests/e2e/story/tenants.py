@@ -56,10 +56,10 @@ class _Tenants:
     def clear(self) -> None:
         self.admin.run("delete", "namespace", _TENANT, "--wait", "--timeout=180s")
 
-    def job(self, name: str, learners_min: int, learners_max: int, *, mine: bool = True, epochs: int = _ENDLESS) -> dict:
+    def job(self, name: str, min_learners: int, max_learners: int, *, mine: bool = True, epochs: int = _ENDLESS) -> dict:
         job = with_epochs(self.stage.manifest("training-1"), epochs)
         job["metadata"] |= {"name": name, "namespace": _TENANT if mine else NAMESPACE}
-        job["spec"]["elastic"] = {"minLearners": learners_min, "maxLearners": learners_max}
+        job["spec"]["elastic"] = {"minLearners": min_learners, "maxLearners": max_learners}
         return pace.paced(job)
 
     def submit(self, *jobs: Mapping) -> None:

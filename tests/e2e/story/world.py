@@ -50,8 +50,8 @@ class Job:
     name: str
     uid: str
     priority: int
-    learners_min: int
-    learners_max: int
+    min_learners: int
+    max_learners: int
     phase: str
     learners_desired: int
     reason: str
@@ -70,8 +70,8 @@ class Job:
             name=job["metadata"]["name"],
             uid=job["metadata"]["uid"],
             priority=spec["priority"],
-            learners_min=spec["elastic"]["minLearners"],
-            learners_max=spec["elastic"]["maxLearners"],
+            min_learners=spec["elastic"]["minLearners"],
+            max_learners=spec["elastic"]["maxLearners"],
             phase=status.get("phase", ""),
             learners_desired=status.get("desiredLearners", 0),
             reason=status.get("reason", ""),

@@ -12,9 +12,9 @@ class SizedStory : public OperatorStory {
  protected:
   using OperatorStory::OperatorStory;
 
-  void Submit(const std::string& job, int learners_min, int learners_max,
+  void Submit(const std::string& job, int min_learners, int max_learners,
               Json changes = Json::object()) {
-    changes["elastic"] = {{"minLearners", learners_min}, {"maxLearners", learners_max}};
+    changes["elastic"] = {{"minLearners", min_learners}, {"maxLearners", max_learners}};
     world.Submit(job, changes);
   }
 

@@ -58,8 +58,8 @@ TEST_F(OperatorStory, WhatMakesPodsMayTakeLongAndHoldsUpNothingElse) {
 }
 
 // The server fails to answer each matching request, in either of two ways. The job's status reports
-// it, and the operator retries at most `tries_max` times in the minute after.
-void ExpectToldAndAskedLess(StoryWorld& world, const Matches& matches, int tries_max) {
+// it, and the operator retries at most `max_tries` times in the minute after.
+void ExpectToldAndAskedLess(StoryWorld& world, const Matches& matches, int max_tries) {
   for (const auto& [job, answer] : {std::pair{"one", 500}, {"late", 504}}) {
     int tries = 0;
     world.interfere = AnswerWith(answer, [&](const kube::HttpRequest& request) {
@@ -72,7 +72,7 @@ void ExpectToldAndAskedLess(StoryWorld& world, const Matches& matches, int tries
     EXPECT_THAT(world.Status(job).at("conditions").dump(), HasSubstr("failed calling webhook"));
     const int before = tries;
     world.loop.RunFor(60s);
-    EXPECT_LE(tries - before, tries_max);
+    EXPECT_LE(tries - before, max_tries);
     world.interfere = nullptr;
     ASSERT_TRUE(world.ReachSizes({{job, 8}}));
     world.Delete(job);

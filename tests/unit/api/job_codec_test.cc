@@ -53,7 +53,7 @@ TEST(JobCodec, WhatAJobDoesNotSayTheAdministratorDoes) {
 }
 
 TEST(JobCodec, MoreThanIsAllowedDoesNotCount) {
-  const JobSettings settings{.resize_max = {.grace_period = seconds(50),
+  const JobSettings settings{.max_resize = {.grace_period = seconds(50),
                                             .min_runtime = seconds(600),
                                             .cooldown = seconds(20)}};
   const struct {
@@ -64,7 +64,7 @@ TEST(JobCodec, MoreThanIsAllowedDoesNotCount) {
   } kCases[] = {
       {"as much as is allowed",
        {{"gracePeriodSeconds", 50}, {"minRuntimeSeconds", 600}, {"cooldownSeconds", 20}},
-       settings.resize_max,
+       settings.max_resize,
        ""},
       {"one more of one",
        {{"gracePeriodSeconds", 5}, {"minRuntimeSeconds", 601}, {"cooldownSeconds", 0}},
@@ -72,7 +72,7 @@ TEST(JobCodec, MoreThanIsAllowedDoesNotCount) {
        "resize.minRuntimeSeconds counts as 600, not as 601: more is not allowed in this cluster"},
       {"more of all",
        {{"gracePeriodSeconds", 3585}, {"minRuntimeSeconds", 86400}, {"cooldownSeconds", 3600}},
-       settings.resize_max,
+       settings.max_resize,
        "resize.gracePeriodSeconds counts as 50, not as 3585; resize.minRuntimeSeconds counts as "
        "600, not as 86400; resize.cooldownSeconds counts as 20, not as 3600: more is not allowed "
        "in this cluster"},

@@ -28,7 +28,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-constexpr std::size_t kBodyMax = 1000;
+constexpr std::size_t kMaxBody = 1000;
 
 Access AdmitTokens(std::string_view token) {
   if (ConstantTimeEquals(token, "operator")) return Access::kGranted;
@@ -60,7 +60,7 @@ class HttpServerTest : public testing::Test {
 
   void Listen(HttpServerOptions options, std::vector<HttpRoute> routes) {
     options.address = "127.0.0.1";
-    options.body_bytes_max = kBodyMax;
+    options.max_body_bytes = kMaxBody;
     auto server = HttpServer::Listen(loop_, options, std::move(routes));
     ASSERT_TRUE(server) << server.error();
     server_ = *std::move(server);
@@ -115,11 +115,11 @@ TEST_F(HttpServerTest, AnswersEveryRequestWithItsStatus) {
        "100", "3:abc"},
       {"the largest body",
        "PUT /echo HTTP/1.1\r\n" + close + token + "Content-Length: 1000\r\n\r\n" +
-           std::string(kBodyMax, 'x'),
+           std::string(kMaxBody, 'x'),
        "200", "1000:x"},
       {"a body whose announced size is too large",
        "PUT /echo HTTP/1.1\r\n" + close + token + "Content-Length: 1001\r\n\r\n" +
-           std::string(kBodyMax + 1, 'x'),
+           std::string(kMaxBody + 1, 'x'),
        "413", "too large"},
       {"a body that turns out too large",
        "PUT /echo HTTP/1.1\r\n" + close + token + "Transfer-Encoding: chunked\r\n\r\nfff\r\n" +
@@ -187,7 +187,7 @@ TEST_F(HttpServerTest, AClientThatDoesNotFinishItsRequestIsCutOff) {
 }
 
 TEST_F(HttpServerTest, ConnectionsBeyondTheMostAreRefused) {
-  Listen({.connections_max = 2});
+  Listen({.max_connections = 2});
   RawClient first(server_->port());
   RawClient second(server_->port());
   first.Send("GET /hello?1 HTTP/1.1\r\nHost: h\r\n\r\n");
@@ -207,7 +207,7 @@ TEST_F(HttpServerTest, ConnectionsBeyondTheMostAreRefused) {
 }
 
 TEST_F(HttpServerTest, AFloodOfIdleConnectionsOnOnePortLeavesAnotherOneAlone) {
-  Listen({.connections_max = 16});
+  Listen({.max_connections = 16});
   const auto probes =
       HttpServer::Listen(loop_, {.address = "127.0.0.1"},
                          {{.method = "GET", .path = "/healthz", .handle = [](const ServerRequest&) {
@@ -261,7 +261,7 @@ TEST_F(HttpServerTest, SomeRoutesAnswerLater) {
   };
   const std::string end = "\r\nConnection: close\r\n\r\n";
   const std::string get = "GET /later HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer ";
-  Listen({.answer_timeout = 2s, .large_answers_max = 2},
+  Listen({.answer_timeout = 2s, .max_large_answers = 2},
          {{.method = "GET",
            .path = "/later",
            .handle_later =

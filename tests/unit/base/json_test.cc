@@ -18,8 +18,8 @@ std::string Nested(int levels) {
 
 TEST(ParseJson, TakesAHundredLevelsAndNoMore) {
   EXPECT_EQ(ParseJson(R"({"a": [1, "b"]})"), nlohmann::json::parse(R"({"a": [1, "b"]})"));
-  EXPECT_EQ(ParseJson(Nested(kJsonLevelsMax)), nlohmann::json::parse(Nested(kJsonLevelsMax)));
-  EXPECT_TRUE(ParseJson(Nested(kJsonLevelsMax + 1)).is_discarded());
+  EXPECT_EQ(ParseJson(Nested(kMaxJsonLevels)), nlohmann::json::parse(Nested(kMaxJsonLevels)));
+  EXPECT_TRUE(ParseJson(Nested(kMaxJsonLevels + 1)).is_discarded());
   EXPECT_TRUE(ParseJson(Nested(1'000'000)).is_discarded());
   EXPECT_TRUE(ParseJson("{").is_discarded());
   EXPECT_TRUE(ParseJson("").is_discarded());

@@ -149,7 +149,7 @@ TEST_F(WebSocketTest, CloseSendsWhatIsQueuedFirst) {
 }
 
 TEST_F(WebSocketTest, ATooLongTextEndsTheConnection) {
-  Listen({.websocket = {.message_bytes_max = 1000}});
+  Listen({.websocket = {.max_message_bytes = 1000}});
   ASSERT_EQ(Connect(Endpoint()), std::nullopt);
   client_side_.socket->Send(std::string(1000, 'x'));
   client_side_.socket->Send(std::string(1001, 'x'));
@@ -158,7 +158,7 @@ TEST_F(WebSocketTest, ATooLongTextEndsTheConnection) {
 }
 
 TEST_F(WebSocketTest, APeerThatDoesNotReadIsDropped) {
-  Listen({.websocket = {.queued_bytes_max = 10000}});
+  Listen({.websocket = {.max_queued_bytes = 10000}});
   ASSERT_EQ(Connect(Endpoint()), std::nullopt);
   server_side_.socket->Send(std::string(6000, 'x'));
   server_side_.socket->Send(std::string(6000, 'x'));

@@ -320,7 +320,7 @@ TEST(ActionRunner, WhatTheServerAnswersHoldsUnderTheAdministratorsSettings) {
   server.Answer(HttpMethod::kPatch, path,
                 HttpResponse{.status = 200, .headers = {}, .body = job.dump()});
   PodDefaults defaults;
-  defaults.jobs.resize_max.min_runtime = std::chrono::seconds(600);
+  defaults.jobs.max_resize.min_runtime = std::chrono::seconds(600);
   defaults.jobs.start_timeout = std::chrono::seconds(900);
   const ActionRunner runner(client, defaults, MasterKeys{});
   const BatchResult result = runner.Run({.job = AdmittedJob(1), .write_status = true});

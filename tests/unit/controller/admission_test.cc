@@ -15,7 +15,7 @@ using testing::IsEmpty;
 
 struct ShardCase {
   std::int64_t batch;
-  int learners_max;
+  int max_learners;
   std::optional<int> asked;
   int shards;  // 0: refused
 };
@@ -39,10 +39,10 @@ TEST(Admission, DerivesTheNumberOfShards) {
     api::JobSpec spec = NewJob().spec;
     spec.training.global_batch_size = c.batch;
     spec.training.logical_shards = c.asked;
-    spec.elastic.max_learners = c.learners_max;
+    spec.elastic.max_learners = c.max_learners;
     const auto training = FreezeTraining(spec);
     EXPECT_EQ(training ? training->logical_shards : 0, c.shards)
-        << c.batch << " for " << c.learners_max;
+        << c.batch << " for " << c.max_learners;
     if (!training) {
       EXPECT_EQ(training.error().code, ErrorCode::kInvalid);
     }

@@ -22,7 +22,7 @@ class PlacesTest(unittest.TestCase):
             ("but-for", ["a.cc:4: But for this."]),
             ("anew", ['a.cc:5: "made anew // no comment"', "b.py:2: Anew.", "c.md:2: It begins anew."]),
             ("is-told", ["c.md:1: # Who is told"]),
-            ("most-least", ["a.cc:3: elements_most", "a.cc:6: kLinesMost", "b.py:4: name_least"]),
+            ("limit-last", ["a.cc:3: elements_most", "a.cc:6: kLinesMost", "b.py:4: name_least"]),
         ):
             with self.subTest(name=name):
                 self.assertEqual(words.places(WORDINGS[name], files), found)

@@ -58,7 +58,10 @@ WORDINGS = {
     "beside": _words("beside", "next to, besides, in addition to"),
     "all-the-same": _words("all the same|for good|(?<!direction )of (?:no )?use", "still, permanently, useful"),
     "archaic": _words("nought|borne|whither|thereof|hence", "0, tolerated, so"),
-    "most-least": Wording(re.compile(r"(?:[a-z0-9]_(?:most|least)_?|k(?:Most|Least)(?:[A-Z]\w*)?|k[A-Z]\w*(?:Most|Least))\Z"), (NAME,), "max, min"),
+    "limit-last": Wording(
+        re.compile(r"\A(?!rlim_max|denorm_min|read_message_max)(?:[a-z]\w*_(?:most|least|max|min)_?|k(?:[A-Z]\w*)?(?:Most|Least)|k[A-Z]\w*(?:Max|Min)|kMost[A-Z]\w*|kLeast[A-Z]\w*)\Z"),
+        (NAME,), "max_x, min_x, kMaxX, kMinX",
+    ),
 }  # fmt: skip
 
 

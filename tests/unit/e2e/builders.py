@@ -18,7 +18,7 @@ def learner(number: int, *, job_uid: str = "u1", node: str = "node-1", phase: st
 
 def job(name: str = "training-1", *, uid: str = "u1", phase: str = "Running", desired: int = 0, **more: object) -> Job:
     values = {
-        "priority": 5000, "learners_min": 1, "learners_max": 8, "reason": "", "step": None, "steps_total": None,
+        "priority": 5000, "min_learners": 1, "max_learners": 8, "reason": "", "step": None, "steps_total": None,
         "accuracy": None, "parameters_sha256": "",
     }  # fmt: skip
     return Job(name=name, uid=uid, phase=phase, learners_desired=desired, **{**values, **more})

@@ -49,7 +49,7 @@ class WorldsTest(unittest.TestCase):
         self.assertEqual(problems(checks.check_worlds([both], 8)), ["9 of 8 GPUs were held"])
 
     def test_fewer_learners_than_the_minimum(self) -> None:
-        small = builders.training(1, learners_min=2)
+        small = builders.training(1, min_learners=2)
         self.assertEqual(
             problems(checks.check_worlds([builders.world(0.0, small)] * 2, 8)),
             ["training-1 was allocated 1 learners, outside of 2 to 8"],
@@ -58,7 +58,7 @@ class WorldsTest(unittest.TestCase):
     def test_a_maximum_that_was_lowered_a_moment_ago(self) -> None:
         for observed, held in ((1, []), (2, ["training-1 was allocated 8 learners, outside of 1 to 6"])):
             with self.subTest(observed=observed):
-                large = builders.training(8, learners_max=6, generation=2, observed_generation=observed)
+                large = builders.training(8, max_learners=6, generation=2, observed_generation=observed)
                 self.assertEqual(problems(checks.check_worlds([builders.world(0.0, large)], 8)), held)
 
     def test_a_step_that_is_undone(self) -> None:

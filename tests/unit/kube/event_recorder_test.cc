@@ -69,7 +69,7 @@ TEST_F(EventRecorderTest, NeverBlocksAndCountsWhatItDrops) {
     while (!release.stop_requested()) std::this_thread::sleep_for(1ms);
     return Fail(ErrorCode::kUnavailable, "reset");
   });
-  EventRecorder recorder(client_, {.waiting_max = 10});
+  EventRecorder recorder(client_, {.max_waiting = 10});
   for (int i = 0; i < 100; ++i) recorder.Record(Note(std::to_string(i)));
   EXPECT_GE(recorder.dropped(), 89u) << "ten events wait and one is being written";
   EXPECT_FALSE(recorder.Flush(1ms));

@@ -78,7 +78,7 @@ TEST_F(EventSeriesTest, OneNoisyObjectIsLimitedAndHarmsNoOther) {
 }
 
 TEST_F(EventSeriesTest, FollowsABoundedNumberOfSeries) {
-  EventSeries series({.burst_per_object = 1000, .series_max = 3}, 1);
+  EventSeries series({.burst_per_object = 1000, .max_series = 3}, 1);
   for (int i = 0; i < 5; ++i) series.OnNote(NoteOf(std::to_string(i)), kStart + i * 1s);
   EXPECT_EQ(series.OnNote(NoteOf("4"), kStart + 10s).action, SeriesAction::kUpdateSeries);
   EXPECT_EQ(series.OnNote(NoteOf("0"), kStart + 10s).action, SeriesAction::kCreate)
@@ -87,7 +87,7 @@ TEST_F(EventSeriesTest, FollowsABoundedNumberOfSeries) {
 
 // Objects of all past jobs had events, so the number of followed objects must be bounded.
 TEST_F(EventSeriesTest, FollowsTheRatesOfABoundedNumberOfObjects) {
-  EventSeries series({.burst_per_object = 1, .objects_max = 10}, 1);
+  EventSeries series({.burst_per_object = 1, .max_objects = 10}, 1);
   const auto may_create = [&](const std::string& uid, const std::string& text) {
     return series.OnNote(NoteOf(text, uid), kStart).action == SeriesAction::kCreate;
   };

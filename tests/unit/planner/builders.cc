@@ -24,8 +24,8 @@ std::vector<NodeView> Nodes(int count, std::int64_t gpus_each) {
 
 JobOf::JobOf(const std::string& name, LearnerCount min, LearnerCount max) {
   view.key = {.name_space = "team-a", .name = name, .uid = "uid-" + name};
-  view.learners_min = min;
-  view.learners_max = max;
+  view.min_learners = min;
+  view.max_learners = max;
   view.logical_shards = 32;
   view.needs.resources = {.gpus = 1, .cpu_millis = 100, .memory_bytes = kGiB};
   view.submitted = kStart;
@@ -118,7 +118,7 @@ std::string Describe(const ClusterSnapshot& snapshot) {
   constexpr const char* kStates[] = {"gated", "starting", "running", "leaving"};
   for (const JobView& job : snapshot.jobs) {
     text += Format("job {}: {}..{} of {} GPUs, {}m CPU, priority {}, {} shards{}{}\n", job.key.name,
-                   job.learners_min, job.learners_max, job.needs.resources.gpus,
+                   job.min_learners, job.max_learners, job.needs.resources.gpus,
                    job.needs.resources.cpu_millis, job.priority, job.logical_shards,
                    job.suspended ? ", suspended" : "", job.finished ? ", finished" : "");
     for (const auto& [key, value] : job.needs.node_selector)

@@ -41,7 +41,7 @@ class ReviewAccessTest : public testing::Test {
 
   ScriptedTransport server_;
   kube::KubeClient client_{
-      server_, kube::Config{.server = "https://a", .token = "own"}, {.answer_bytes_max = 1 << 20}};
+      server_, kube::Config{.server = "https://a", .token = "own"}, {.max_answer_bytes = 1 << 20}};
 };
 
 TEST_F(ReviewAccessTest, AsksWhoItIsAndThenWhatTheyMayDo) {
@@ -62,7 +62,7 @@ TEST_F(ReviewAccessTest, AsksWhoItIsAndThenWhatTheyMayDo) {
                "groups": ["system:authenticated"],
                "extra": {"authentication.kubernetes.io/pod-name": ["p-0"]},
                "nonResourceAttributes": {"path": "/metrics", "verb": "get"}}})"));
-  for (const auto& request : requests) EXPECT_EQ(request.body_bytes_max, 1u << 20);
+  for (const auto& request : requests) EXPECT_EQ(request.max_body_bytes, 1u << 20);
 }
 
 TEST_F(ReviewAccessTest, LetsNobodyInByMistake) {

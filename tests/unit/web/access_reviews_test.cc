@@ -42,15 +42,15 @@ TEST(AccessCache, GuessedTokensPushOutNobody) {
   const TimePoint now{1h};
   cache.Put(Token(0), Access::kGranted, now);
   for (int i = 1; i < 1000; ++i) cache.Put(Token(i), Access::kUnknown, now + 1ms * i);
-  EXPECT_EQ(cache.size(), AccessCache::kEntriesMax);
+  EXPECT_EQ(cache.size(), AccessCache::kMaxEntries);
   EXPECT_EQ(cache.Find(Token(0), now + 1s), Access::kGranted);
   EXPECT_EQ(cache.Find(Token(999), now + 1s), Access::kUnknown);
   for (int i = 1000; i < 2000; ++i) cache.Put(Token(i), Access::kGranted, now + 1ms * i);
-  EXPECT_EQ(cache.size(), AccessCache::kEntriesMax);
+  EXPECT_EQ(cache.size(), AccessCache::kMaxEntries);
   EXPECT_EQ(cache.Find(Token(1999), now + 2s), Access::kGranted);
   cache.Put(Token(2000), Access::kUnknown, now + 2s);
   EXPECT_EQ(cache.Find(Token(2000), now + 2s), std::nullopt);
-  EXPECT_EQ(cache.size(), AccessCache::kEntriesMax);
+  EXPECT_EQ(cache.size(), AccessCache::kMaxEntries);
 }
 
 class AccessReviewsTest : public testing::Test {
@@ -99,11 +99,11 @@ TEST_F(AccessReviewsTest, WhatIsNoTokenIsNotShownToTheServer) {
 }
 
 TEST_F(AccessReviewsTest, FewAreUnderWayAtATime) {
-  for (std::size_t i = 0; i < AccessReviews::kUnderWayMax; ++i) Ask("guess-" + std::to_string(i));
+  for (std::size_t i = 0; i < AccessReviews::kMaxUnderWay; ++i) Ask("guess-" + std::to_string(i));
   EXPECT_TRUE(got_.empty());
   Ask("one-more");
   EXPECT_EQ(got_, std::vector{Access::kUndecided});
-  EXPECT_EQ(tasks_.size(), AccessReviews::kUnderWayMax);
+  EXPECT_EQ(tasks_.size(), AccessReviews::kMaxUnderWay);
   RunReviews();
   Ask("one-more");
   EXPECT_EQ(tasks_.size(), 1u);
