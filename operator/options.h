@@ -11,11 +11,11 @@
 namespace pliant {
 
 struct OperatorOptions {
-  std::string ns;  // namespace of the lease, the keys and the operator's pods
+  std::string ns;        // namespace of the lease, the keys and the operator's pods
   std::string identity;  // name of this replica's pod
   std::string coordinator_image;
   std::vector<std::string> coordinator_pull_secrets;
-  std::string coordinator_template;  // JSON, a part of a PodTemplateSpec; or ""
+  std::string coordinator_template;           // JSON, a part of a PodTemplateSpec; or ""
   std::vector<std::string> watch_namespaces;  // empty: all
   ListenAddress probe_address;
   ListenAddress metrics_address;
@@ -30,7 +30,7 @@ struct OperatorOptions {
   std::string job_learner_egress;       // JSON, a list; or ""
   std::string kubeconfig;
   std::string crash_notes;  // a file; empty: no notes are written
-  bool libcurl = false;  // instead of cpprest
+  bool libcurl = false;     // instead of cpprest
   bool scrape_annotations = false;
   // Maximum for the leader; a burst may have twice as many. The chart has the same default. An
   // admission takes three requests, so 200 jobs per second can be admitted. The limit guards

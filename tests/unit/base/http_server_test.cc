@@ -131,7 +131,7 @@ TEST_F(HttpServerTest, AnswersEveryRequestWithItsStatus) {
        "413", "too large"},
       {"an endless header", "GET /hello HTTP/1.1\r\nX: " + std::string(20000, 'x') + "\r\n\r\n",
        "431", "header"},
-      {"no HTTP", "\x16\x03\x01 hello\r\n\r\n", "400", "no valid HTTP"},
+      {"no HTTP", "\x16\x03\x01 hello\r\n\r\n", "400", "not a valid HTTP"},
       {"a body of no length", "PUT /echo HTTP/1.1\r\nContent-Length: -5\r\n\r\n", "400", "valid"},
       {"no such path", "GET /nowhere HTTP/1.1\r\n" + close + "\r\n", "404", "no such path"},
       {"a path is matched whole", "GET /hello/ HTTP/1.1\r\n" + close + "\r\n", "404", "path"},

@@ -172,7 +172,8 @@ TEST_F(InClusterTest, AnIpv6ServiceIsReachedByName) {
 
 TEST_F(InClusterTest, OutsideAPodTheErrorSaysWhatToDo) {
   unsetenv("KUBERNETES_SERVICE_HOST");
-  EXPECT_THAT(LoadInClusterConfig(folder_.path()).error().message, HasSubstr("name a kubeconfig"));
+  EXPECT_THAT(LoadInClusterConfig(folder_.path()).error().message,
+              HasSubstr("set --kubeconfig or KUBECONFIG"));
 }
 
 }  // namespace
