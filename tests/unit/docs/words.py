@@ -45,6 +45,9 @@ def _words(pattern: str, instead: str) -> Wording:
     return Wording(re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE), (COMMENT, PROSE), instead)
 
 
+_CONSTANT = r"k[A-Z]\w*(?:Most|Least|Max|Min)|k(?:Most|Least)(?:[A-Z]\w*)?"
+_VARIABLE = r"[a-z]\w*_(?:most|least|max|min)_?"
+_OF_LIBRARIES = "rlim_max|denorm_min|read_message_max"
 WORDINGS = {
     "no-subject": Wording(re.compile(r"\A(?:Of|Who|Whoever|What|Those)\b"), (COMMENT,), "a subject, then a verb"),
     "so-long": _words(r"(?:for|after|waits?) so (?:long|many)|so (?:many|long|often) (?:at|as) most", "N seconds, at most N"),
@@ -58,10 +61,7 @@ WORDINGS = {
     "beside": _words("beside", "next to, besides, in addition to"),
     "all-the-same": _words("all the same|for good|(?<!direction )of (?:no )?use", "still, permanently, useful"),
     "archaic": _words("nought|borne|whither|thereof|hence", "0, tolerated, so"),
-    "limit-last": Wording(
-        re.compile(r"\A(?!rlim_max|denorm_min|read_message_max)(?:[a-z]\w*_(?:most|least|max|min)_?|k(?:[A-Z]\w*)?(?:Most|Least)|k[A-Z]\w*(?:Max|Min)|kMost[A-Z]\w*|kLeast[A-Z]\w*)\Z"),
-        (NAME,), "max_x, min_x, kMaxX, kMinX",
-    ),
+    "limit-last": Wording(re.compile(rf"\A(?!(?:{_OF_LIBRARIES})\Z)(?:{_CONSTANT}|{_VARIABLE})\Z"), (NAME,), "max_x, min_x, kMaxX, kMinX"),
 }  # fmt: skip
 
 
