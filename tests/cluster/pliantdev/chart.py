@@ -1,5 +1,5 @@
 """Checks of the chart: its own tests, the rendered objects, and an installation on a real API
-server. """
+server with the commands of docs/install.md."""
 
 import contextlib
 import json

@@ -1,5 +1,5 @@
 """Faults of the components around a training: the operator, the API server, etcd, a kubelet, a GPU. None of them stops
-a training or changes its result."""
+a training or changes its result. tests/cluster/README.md has the commands."""
 
 import time
 from collections.abc import Callable

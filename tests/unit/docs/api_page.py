@@ -11,7 +11,7 @@ from documents import CRD
 _HEAD = """\
 # API reference: ElasticTrainingJob
 
-Generated from `crds/pliant.dev_elastictrainingjobs.yaml` by `tests/unit/docs/api_page.py`; a test compares the two. `kubectl explain etj.spec --recursive` prints the same in a terminal.
+Generated from `crds/pliant.dev_elastictrainingjobs.yaml` by `tests/unit/docs/api_page.py`; a test compares the two. `kubectl explain etj.spec.elastic` prints the same in a terminal, one level at a time.
 [Submit a job](tasks/submit-a-job.md) explains the fields that most jobs need, and [conditions](conditions.md) what the status says.
 """
 
@@ -89,7 +89,8 @@ def _item(path: str, name: str, field: Schema, required: bool) -> str:
 
 def _type_of(field: Schema) -> str:
     if "items" in field:
-        return f"list of {_type_of(field['items'])}"
+        most = f", at most {field['maxItems']} items" if "maxItems" in field else ""
+        return f"list of {_type_of(field['items'])}{most}"
     if "additionalProperties" in field:
         return "map"
     if "enum" in field:
@@ -98,7 +99,11 @@ def _type_of(field: Schema) -> str:
     low, high = field.get("minimum"), field.get("maximum")
     if low is not None and high is not None:
         return f"{kind}, {low} to {high}"
-    return f"{kind}, at least {low}" if low else kind
+    if low is not None:
+        return f"{kind}, at least {low}"
+    if high is not None:
+        return f"{kind}, at most {high}"
+    return f"{kind}, at most {field['maxLength']} characters" if "maxLength" in field else kind
 
 
 def _text(value: Any) -> str:

@@ -38,9 +38,9 @@ class DocumentsTest(unittest.TestCase):
         run_pages = {*pages.TASKS, pages.QUICK_START}
         self.assertLessEqual(run_pages, {each.name for each in DOCUMENTS})
         self.assert_none([problem for each in DOCUMENTS for problem in documents.who_runs(each, run_pages)])
-        text = "```sh\na\n```\n```sh not-run\nb\n```\n```sh run-by=README.md\nc\n```\n```sh run-by=absent\nd\n```\n"
+        text = "```sh\na\n```\n```sh not-run\nb\n```\n```sh run-by=tests/e2e/story/pages.py\nc\n```\n```sh run-by=absent\nd\n```\n"
         told = documents.who_runs(documents.parse(REPO / "docs" / "x.md", text), run_pages)
-        self.assertEqual([each.split(" ")[0] for each in told], ["docs/x.md:1:", "docs/x.md:10:"])
+        self.assertEqual([each.split(" ")[0] for each in told], ["docs/x.md:1:", "docs/x.md:7:", "docs/x.md:10:"])
 
     def test_no_cell_of_a_table_is_too_long(self) -> None:
         self.assert_none([problem for each in DOCUMENTS for problem in documents.wide_cells(each)])

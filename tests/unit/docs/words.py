@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Wordings that slow a reader down, in comments, messages, documents and names. None may stand anywhere.
+"""Wordings that slow a reader down, in comments, messages, documents and names. None may stand in C++, Python, Markdown or YAML.
 
 `words.py` prints each place and what to write instead; test_words.py fails on any. docs/style.md has the rules.
 """
@@ -7,6 +7,7 @@
 import ast
 import io
 import re
+import sys
 import tokenize
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -119,7 +120,7 @@ def places(wording: Wording, files: Mapping[str, str]) -> list[str]:
         f"{file}:{each.line}: {each.text}"
         for file, text in sorted(files.items())
         for each in passages(file, text)
-        if each.kind in wording.kinds and wording.pattern.search(each.text)
+        if each.kind in wording.kinds and wording.pattern.search(" ".join(each.text.split()))
     ]
 
 
@@ -138,9 +139,12 @@ def complaints(files: Mapping[str, str]) -> Iterator[str]:
         yield from (f"{name}: write {wording.instead}: {place}" for place in places(wording, files))
 
 
-def main() -> None:
-    print(*complaints(tree()), sep="\n")
+def main() -> int:
+    found = list(complaints(tree()))
+    for complaint in found:
+        print(complaint)
+    return 1 if found else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
