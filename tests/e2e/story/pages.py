@@ -149,9 +149,23 @@ class _Shell:
         return [f"{script.page}: {ending}: {script.text.strip()}: {said.strip()[-500:]}"]
 
 
-def _administration(_stage: Stage, shell: _Shell, _screen: Screen) -> list[str]:
+def _administration(stage: Stage, shell: _Shell, screen: Screen) -> list[str]:
+    kubectl = stage.operator_kubectl
+    waiting.wait(kubectl, screen, "the operator's replicas are there and one leads", lambda: _is_led(kubectl), 120.0)
     marked = [each for page in FOR_ADMINISTRATORS for each in scripts(page, (REPO / page).read_text(), unmarked=False)]
     return [problem for script in marked for problem in shell.run(script)]
+
+
+def _is_led(kubectl: Kubectl) -> bool:
+    """Whether all replicas are ready and the Lease names one of them: after an installation it may name an earlier one."""
+    pods = kubectl.json("get", "pods", "--selector=app.kubernetes.io/name=pliant")["items"]
+    ready = {
+        pod["metadata"]["name"]
+        for pod in pods
+        if any(each["type"] == "Ready" and each["status"] == "True" for each in pod["status"].get("conditions", ()))
+    }
+    holder = kubectl.json("get", "lease", "pliant-operator")["spec"].get("holderIdentity", "")
+    return len(ready) == len(pods) > 0 and holder.rpartition("_")[0] in ready
 
 
 def _tasks(stage: Stage, shell: _Shell, _screen: Screen) -> list[str]:
