@@ -56,7 +56,7 @@ class ExamplesTest(unittest.TestCase):
 
     def test_resnet18_without_its_images(self):
         _, log = self.run_example("resnet18", f"--data={self.folder}", status=1)
-        self.assertIn("FileNotFoundError: no data_batch_*.bin there", log)
+        self.assertIn("FileNotFoundError: no data_batch_*.bin found", log)
 
     def test_the_script_of_the_guide(self):
         """docs/python.md begins with a script to copy."""

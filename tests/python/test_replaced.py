@@ -232,7 +232,7 @@ class ReplacedTest(unittest.TestCase):
             new_parameter: "the parameter tail.weight of the model was replaced after .*with torch.no_grad",
             new_layer: "head was added to the model after the training was attached: .* Make it before pliant.attach",
             new_buffer: "late was added to the model",
-            delete: "the buffer mean of the model is gone|mean was removed from the model",
+            delete: "the buffer mean of the model was removed after|mean was removed from the model",
             no_more: "the buffer seen of the model was removed after the training was attached",
             parametrize: "parametrizations of tail was added to|weight.*of tail was removed|the parameter tail.weight of",
         }
