@@ -23,7 +23,7 @@ def main() -> int:
     parser.add_argument(
         "--html", metavar="FILE", type=Path, help="also write the chart of GPU slots to this file, as a web page"
     )
-    parser.add_argument("--svg", metavar="FILE", type=Path, help="write the chart of GPU slots to this file too, as SVG")
+    parser.add_argument("--svg", metavar="FILE", type=Path, help="also write the chart to this file, as SVG")
     parser.add_argument(
         "--dashboards",
         action="store_true",

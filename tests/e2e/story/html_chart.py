@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from .chart import Held, time_step
 
-# The palette of Okabe and Ito, whose colours people with any colour vision tell apart. Patterns help those who see no colours.
+# The palette of Okabe and Ito, whose colours people with any colour vision tell apart.
+# Patterns help those who see no colours.
 _COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
 _PATTERNS = ("", "M0 6L6 0", "M3 0V6", "M0 3H6", "M0 0L6 6", "M0 3H6M3 0V6")
 
@@ -44,7 +45,9 @@ def page(
     return "\n".join(lines) + "\n"
 
 
-def picture(changes: Sequence[Held], end: float, names: Sequence[str], slots_total: int, events: Sequence[Event]) -> str:
+def picture(
+    changes: Sequence[Held], end: float, names: Sequence[str], slots_total: int, events: Sequence[Event]
+) -> str:
     """The same picture as a file of its own, with its legend; the events' texts stand below the axis."""
     begin = changes[0].time
     scale = _Scale(begin, max(end, begin + 1), slots_total)
@@ -59,7 +62,8 @@ def picture(changes: Sequence[Held], end: float, names: Sequence[str], slots_tot
         for number, event in enumerate(events, 1)
     ]
     height = _LEGEND + _HEIGHT + 20 * len(events) + (12 if events else 0)
-    inner = _picture(changes, scale, names, events).replace("<svg ", f'<svg y="{_LEGEND}" width="{_WIDTH}" height="{_HEIGHT}" ')
+    place = f'<svg y="{_LEGEND}" width="{_WIDTH}" height="{_HEIGHT}" '
+    inner = _picture(changes, scale, names, events).replace("<svg ", place)
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" font-family="system-ui, sans-serif">',
         f"<style>{_COLOUR_STYLE}{_PICTURE_STYLE}</style>",

@@ -1,7 +1,7 @@
 """The commands of the task pages, of the quick start and of pages for administrators, run as they stand there.
 
-Shell fences without a mark of their own run from top to bottom; YAML fences are the files that the commands name. Only the
-registry and the image's tag differ.
+Shell fences without a mark of their own run from top to bottom; YAML fences are the files that the commands name.
+Only the registry and the image's tag differ.
 """
 
 import contextlib
@@ -31,7 +31,8 @@ TASKS = (
     "docs/tasks/checkpoints-and-results.md",
 )
 QUICK_START = "docs/quick-start.md"
-FOR_ADMINISTRATORS = ("docs/install.md", "docs/operations.md")  # their marked fences, which change nothing while no job is there
+# Their marked fences run, which change nothing while no job is there.
+FOR_ADMINISTRATORS = ("docs/install.md", "docs/operations.md")
 _OURS = "run-by=tests/e2e/story/pages.py"
 _NAMESPACE = "digits"
 _PATCHED = "example.com/gpu"
@@ -124,7 +125,7 @@ class _Shell:
         (self._folder / name).write_text(content)
 
     def run(self, script: Script) -> list[str]:
-        """What is off: nothing, if all of its commands succeed. It has the variables of earlier scripts that it names."""
+        """What is off: nothing, if all commands succeed. It has the variables of earlier scripts that it names."""
         self._screen.say(f"   {script.page}: {script.text.strip().splitlines()[0]}")
         used = [line for name, line in self._variables.items() if f"${name}" in script.text]
         text = f"set -e\n{''.join(used)}{bounded(script.text)}"
@@ -157,7 +158,7 @@ def _administration(stage: Stage, shell: _Shell, screen: Screen) -> list[str]:
 
 
 def _is_led(kubectl: Kubectl) -> bool:
-    """Whether all replicas are ready and the Lease names one of them: after an installation it may name an earlier one."""
+    """Whether all replicas are ready and the Lease names one of them: at first it may name an earlier one."""
     pods = kubectl.json("get", "pods", "--selector=app.kubernetes.io/name=pliant")["items"]
     ready = {
         pod["metadata"]["name"]
@@ -175,7 +176,8 @@ def _tasks(stage: Stage, shell: _Shell, _screen: Screen) -> list[str]:
     for text in texts.values():
         for name, content in files(text):
             shell.write(name, content)
-    problems = [problem for page, text in texts.items() for script in scripts(page, text) for problem in shell.run(script)]
+    of_pages = [script for page, text in texts.items() for script in scripts(page, text)]
+    problems = [problem for script in of_pages for problem in shell.run(script)]
     _clear(kubectl)
     return problems
 
@@ -195,7 +197,8 @@ def _quick_start(stage: Stage, shell: _Shell, screen: Screen) -> list[str]:
         _use_patched(stage, screen)
         problems += [*shell.run(start), *shell.run(priority)]
         moved = (3, GPUS_TOTAL - 3)
-        waiting.wait(stage.kubectl, screen, "the GPUs move to 3 and 5", lambda: _learners(stage.kubectl) == moved, 120.0)
+        kubectl = stage.kubectl
+        waiting.wait(kubectl, screen, "the GPUs move to 3 and 5", lambda: _learners(kubectl) == moved, 120.0)
     finally:
         gone = json.dumps([{"op": "remove", "path": f"/status/capacity/{_PATCHED.replace('/', '~1')}"}])
         for node in stage.kubectl.json("get", "nodes")["items"]:

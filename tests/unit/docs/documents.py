@@ -119,7 +119,7 @@ def anchors(document: Document) -> set[str]:
 
 
 def who_runs(document: Document, run_pages: Collection[str]) -> Iterator[str]:
-    """Fences of commands that neither belong to a page that a test runs, nor name their test, nor say that nothing runs them."""
+    """Fences of commands that belong to no page that a test runs, name no test, and do not say that nothing runs them."""
     for fence in document.fences:
         if fence.language not in ("sh", "bash", "shell") or fence.mark == "not-run":
             continue

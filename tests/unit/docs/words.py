@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Wordings that slow a reader down, in comments, messages, documents and names. None may stand in C++, Python, Markdown or YAML.
+"""Wordings that slow a reader down, in comments, messages, documents and names.
+
+None may stand in C++, Python, Markdown or YAML.
 
 `words.py` prints each place and what to write instead; test_words.py fails on any. docs/style.md has the rules.
 """
@@ -51,7 +53,9 @@ _VARIABLE = r"[a-z]\w*_(?:most|least|max|min)_?"
 _OF_LIBRARIES = "rlim_max|denorm_min|read_message_max"
 WORDINGS = {
     "no-subject": Wording(re.compile(r"\A(?:Of|Who|Whoever|What|Those)\b"), (COMMENT,), "a subject, then a verb"),
-    "so-long": _words(r"(?:for|after|waits?) so (?:long|many)|so (?:many|long|often) (?:at|as) most", "N seconds, at most N"),
+    "so-long": _words(
+        r"(?:for|after|waits?) so (?:long|many)|so (?:many|long|often) (?:at|as) most", "N seconds, at most N"
+    ),
     "but-for": _words("but for", "except, apart from"),
     "anew": _words("anew", "again, from the beginning"),
     "mend": _words("mend(?:s|ed|ing)?", "fix, repair"),
@@ -62,7 +66,9 @@ WORDINGS = {
     "beside": _words("beside", "next to, besides, in addition to"),
     "all-the-same": _words("all the same|for good|(?<!direction )of (?:no )?use", "still, permanently, useful"),
     "archaic": _words("nought|borne|whither|thereof|hence", "0, tolerated, so"),
-    "limit-last": Wording(re.compile(rf"\A(?!(?:{_OF_LIBRARIES})\Z)(?:{_CONSTANT}|{_VARIABLE})\Z"), (NAME,), "max_x, min_x, kMaxX, kMinX"),
+    "limit-last": Wording(
+        re.compile(rf"\A(?!(?:{_OF_LIBRARIES})\Z)(?:{_CONSTANT}|{_VARIABLE})\Z"), (NAME,), "max_x, min_x, kMaxX, kMinX"
+    ),
 }  # fmt: skip
 
 
