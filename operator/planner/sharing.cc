@@ -57,7 +57,7 @@ class Sharer {
       const bool lacks = result_.shares[job].standing == AdmissionState::kBelowMinimum;
       // If it still lacks its minimum after the grace period, it is released.
       if (!lacks || !result_.assignment.IsInBudget(job, Lacks(job))) continue;
-      if (WhyItWaits(job) == AdmissionState::kQueued) AddToQueue(job, /*reserves=*/true);
+      if (WhyItWaits(job) == AdmissionState::kQueued) HoldNodesFor(job, /*reserves=*/true);
     }
     for (const JobIndex job : WaitingJobs()) AdmitWaiting(job);
     result_.assignment.OpenAll();
@@ -195,7 +195,7 @@ class Sharer {
   // No later job is admitted to a node that a job waits for: otherwise small jobs could keep a
   // large one waiting forever. Running jobs may still grow. GPUs that they leave idle are reserved
   // for the waiting job only from time to time (`reserves`).
-  void AddToQueue(JobIndex job, bool reserves) {
+  void HoldNodesFor(JobIndex job, bool reserves) {
     const bool is_closed = std::exchange(fit_is_closed_[model_.jobs[job].fit], true);
     if (is_closed && !reserves) return;
     for (const NodeIndex node : model_.fits[model_.jobs[job].fit].nodes) {
@@ -239,9 +239,9 @@ class Sharer {
       } else if (IsBehind(job)) {
         why = AdmissionState::kQueuedBehind;
         behind_.push_back(job);
-        AddToQueue(job, /*reserves=*/false);
+        HoldNodesFor(job, /*reserves=*/false);
       } else {
-        AddToQueue(job, Reserves(*model_.jobs[job].view));
+        HoldNodesFor(job, Reserves(*model_.jobs[job].view));
       }
     }
     AdmissionState& standing = result_.shares[job].standing;

@@ -29,7 +29,7 @@ def page(
 ) -> str:
     """Times are shown as seconds since the first change."""
     begin = changes[0].time
-    scale = _Scale(begin, max(end, begin + 1), slots_total)
+    scale = _scale_of(changes, end, slots_total)
     body = [
         f"<h1>{html.escape(title)}</h1>",
         _legend(names),
@@ -50,7 +50,7 @@ def picture(
 ) -> str:
     """The same picture as a file of its own, with its legend; the events' texts stand below the axis."""
     begin = changes[0].time
-    scale = _Scale(begin, max(end, begin + 1), slots_total)
+    scale = _scale_of(changes, end, slots_total)
     legend, x = [], _LEFT
     for index, name in enumerate(names):
         boxes = "".join(f'<rect x="{x}" y="8" width="24" height="14" {fill}/>' for fill in _fills(index))
@@ -62,14 +62,12 @@ def picture(
         for number, event in enumerate(events, 1)
     ]
     height = _LEGEND + _HEIGHT + 20 * len(events) + (12 if events else 0)
-    place = f'<svg y="{_LEGEND}" width="{_WIDTH}" height="{_HEIGHT}" '
-    inner = _picture(changes, scale, names, events).replace("<svg ", place)
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" font-family="system-ui, sans-serif">',
         f"<style>{_COLOUR_STYLE}{_PICTURE_STYLE}</style>",
         f'<rect width="{_WIDTH}" height="{height}" class="page"/>',
         *legend,
-        inner,
+        _picture(changes, scale, names, events, f'y="{_LEGEND}" width="{_WIDTH}" height="{_HEIGHT}" '),
         *rows,
         "</svg>",
     ]
@@ -90,11 +88,19 @@ class _Scale:
         return round(_HEIGHT - _BOTTOM - slots / self.slots_total * (_HEIGHT - _TOP - _BOTTOM), 1)
 
 
-def _picture(changes: Sequence[Held], scale: _Scale, names: Sequence[str], events: Sequence[Event]) -> str:
+def _scale_of(changes: Sequence[Held], end: float, slots_total: int) -> _Scale:
+    begin = changes[0].time
+    return _Scale(begin, max(end, begin + 1), slots_total)
+
+
+def _picture(
+    changes: Sequence[Held], scale: _Scale, names: Sequence[str], events: Sequence[Event], place: str = ""
+) -> str:
+    """`place`: attributes of a picture within another one."""
     seconds = scale.end - scale.begin
     text = f"GPUs of {', '.join(names)} over {seconds:.0f} seconds, stacked. The table below has the same."
     parts = [
-        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{html.escape(text)}">',
+        f'<svg {place}viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{html.escape(text)}">',
         f"<defs>{''.join(_pattern(index) for index in range(len(names)))}</defs>",
         *_axes(scale),
     ]

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import checks, waiting
+from . import checks, operator_pod, waiting
 from .errors import StoryError
 from .kubectl import Kubectl
 from .screen import Screen
@@ -37,6 +37,7 @@ _OURS = "run-by=tests/e2e/story/pages.py"
 _NAMESPACE = "digits"
 _PATCHED = "example.com/gpu"
 _FENCE = re.compile(r"^```(\w+)[ ]?(.*?)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_WATCHES = re.compile(r"^(kubectl (?:.*? )?-w(?= |$).*?)( *#.*)?$", re.MULTILINE)
 _SECONDS = 600.0
 _WATCH_SECONDS = 5.0  # a command that watches never ends
 # The files that the pages name, by a line that only they have.
@@ -78,8 +79,7 @@ def with_image(text: str, image: str) -> str:
 
 def bounded(text: str) -> str:
     """A command that watches is ended after some seconds. Pure."""
-    watches = re.compile(r"^(kubectl (?:.*? )?-w(?= |$).*?)( *#.*)?$", re.MULTILINE)
-    return watches.sub(rf"timeout {_WATCH_SECONDS:g} \1 || [ $? = 124 ]", text)
+    return _WATCHES.sub(rf"timeout {_WATCH_SECONDS:g} \1 || [ $? = 124 ]", text)
 
 
 def variables(text: str) -> dict[str, str]:
@@ -100,11 +100,12 @@ def play(stage: Stage, screen: Screen) -> list[checks.Check]:
         ("commands of the quick start", _quick_start),
     ):
         with tempfile.TemporaryDirectory() as scratch:
+            shell = _Shell(Path(scratch), screen)
             try:
-                problems = part(stage, _Shell(Path(scratch), screen), screen)
+                part(stage, shell, screen)
             except StoryError as error:
-                problems = [str(error)]
-        found.append(checks.Check(f"the {name} work", tuple(problems)))
+                shell.problems.append(str(error))
+        found.append(checks.Check(f"the {name} work", tuple(shell.problems)))
     return found
 
 
@@ -120,12 +121,13 @@ class _Shell:
         programs = Path(os.environ["PLIANT_KUBECTL"]).parent
         self._environment = {**os.environ, "KUBECONFIG": str(kubeconfig), "PATH": f"{programs}:{os.environ['PATH']}"}
         self._variables: dict[str, str] = {}
+        self.problems: list[str] = []  # empty if all commands succeed
 
     def write(self, name: str, content: str) -> None:
         (self._folder / name).write_text(content)
 
-    def run(self, script: Script) -> list[str]:
-        """What is off: nothing, if all commands succeed. It has the variables of earlier scripts that it names."""
+    def run(self, script: Script) -> None:
+        """The script has the variables of earlier scripts that it names."""
         self._screen.say(f"   {script.page}: {script.text.strip().splitlines()[0]}")
         used = [line for name, line in self._variables.items() if f"${name}" in script.text]
         text = f"set -e\n{''.join(used)}{bounded(script.text)}"
@@ -144,42 +146,38 @@ class _Shell:
             output.seek(0)
             said = output.read()
         self._variables |= variables(script.text)
-        if code == 0:
-            return []
-        ending = f"exit status {code}" if code is not None else f"timed out after {_SECONDS:.0f} s"
-        return [f"{script.page}: {ending}: {script.text.strip()}: {said.strip()[-500:]}"]
+        if code != 0:
+            ending = f"exit status {code}" if code is not None else f"timed out after {_SECONDS:.0f} s"
+            self.problems.append(f"{script.page}: {ending}: {script.text.strip()}: {said.strip()[-500:]}")
 
 
-def _administration(stage: Stage, shell: _Shell, screen: Screen) -> list[str]:
+def _administration(stage: Stage, shell: _Shell, screen: Screen) -> None:
     kubectl = stage.operator_kubectl
-    waiting.wait(kubectl, screen, "the operator's replicas are there and one leads", lambda: _is_led(kubectl), 120.0)
-    marked = [each for page in FOR_ADMINISTRATORS for each in scripts(page, (REPO / page).read_text(), unmarked=False)]
-    return [problem for script in marked for problem in shell.run(script)]
+    kubectl.run("rollout", "status", "deployment/pliant", "--timeout=120s")
+    waiting.wait(kubectl, screen, "one of the operator's replicas leads", lambda: _is_led(kubectl), 120.0)
+    for page in FOR_ADMINISTRATORS:
+        for script in scripts(page, (REPO / page).read_text(), unmarked=False):
+            shell.run(script)
 
 
 def _is_led(kubectl: Kubectl) -> bool:
-    """Whether all replicas are ready and the Lease names one of them: at first it may name an earlier one."""
-    pods = kubectl.json("get", "pods", "--selector=app.kubernetes.io/name=pliant")["items"]
-    ready = {
-        pod["metadata"]["name"]
-        for pod in pods
-        if any(each["type"] == "Ready" and each["status"] == "True" for each in pod["status"].get("conditions", ()))
-    }
-    holder = kubectl.json("get", "lease", "pliant-operator")["spec"].get("holderIdentity", "")
-    return len(ready) == len(pods) > 0 and holder.rpartition("_")[0] in ready
+    try:
+        return bool(operator_pod.leader(kubectl))
+    except StoryError:  # after an installation the Lease may still name an earlier replica
+        return False
 
 
-def _tasks(stage: Stage, shell: _Shell, _screen: Screen) -> list[str]:
+def _tasks(stage: Stage, shell: _Shell, _screen: Screen) -> None:
     kubectl = stage.kubectl.within(_NAMESPACE)
     _clear(kubectl)
     texts = {page: with_image((REPO / page).read_text(), stage.learner_image) for page in TASKS}
     for text in texts.values():
         for name, content in files(text):
             shell.write(name, content)
-    of_pages = [script for page, text in texts.items() for script in scripts(page, text)]
-    problems = [problem for script in of_pages for problem in shell.run(script)]
+    for page, text in texts.items():
+        for script in scripts(page, text):
+            shell.run(script)
     _clear(kubectl)
-    return problems
 
 
 def _clear(kubectl: Kubectl) -> None:
@@ -187,15 +185,16 @@ def _clear(kubectl: Kubectl) -> None:
     kubectl.run("delete", "persistentvolume", _NAMESPACE, "--ignore-not-found", "--timeout=60s")
 
 
-def _quick_start(stage: Stage, shell: _Shell, screen: Screen) -> list[str]:
+def _quick_start(stage: Stage, shell: _Shell, screen: Screen) -> None:
     """The nodes of this cluster have a device plugin for their GPUs, so what the page patches is another resource."""
     text = (REPO / QUICK_START).read_text().replace("localhost/pliant/learner:0.1.0", stage.learner_image)
     text = text.replace("nvidia.com/gpu", _PATCHED).replace("nvidia\\.com", "example\\.com")
     patch, start, priority, *rest = scripts(QUICK_START, text)
     try:
-        problems = shell.run(patch)
+        shell.run(patch)
         _use_patched(stage, screen)
-        problems += [*shell.run(start), *shell.run(priority)]
+        shell.run(start)
+        shell.run(priority)
         moved = (3, GPUS_TOTAL - 3)
         kubectl = stage.kubectl
         waiting.wait(kubectl, screen, "the GPUs move to 3 and 5", lambda: _learners(kubectl) == moved, 120.0)
@@ -204,7 +203,8 @@ def _quick_start(stage: Stage, shell: _Shell, screen: Screen) -> list[str]:
         for node in stage.kubectl.json("get", "nodes")["items"]:
             name = node["metadata"]["name"]
             stage.kubectl.attempt("patch", "node", name, "--subresource=status", "--type=json", "-p", gone)
-    return [*problems, *(problem for script in rest for problem in shell.run(script))]
+    for script in rest:
+        shell.run(script)
 
 
 def _learners(kubectl: Kubectl) -> tuple[int, ...]:

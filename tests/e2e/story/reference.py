@@ -78,13 +78,13 @@ def parameter_hashes(kubectl: Kubectl, jobs: Sequence[Mapping]) -> list[str]:
     """Waits for the references of the jobs, begins those that nobody has begun, and removes their pods."""
     begin(kubectl, jobs)
     programs = [_program(pod(job)) for job in jobs]
-    for program in programs:
+    for job, program in zip(jobs, programs, strict=True):
         if program not in _known:
             name = _running[program]
             status = _await_end(kubectl, name)
             if was_lost(status):  # a moment took its node away: nothing of it depends on where it runs
                 del _running[program]
-                begin(kubectl, [job for job in jobs if _program(pod(job)) == program])
+                begin(kubectl, [job])
                 status = _await_end(kubectl, name)
             _known[program] = hash_of(name, status)
             kubectl.run("delete", "pod", name, "--wait=false")
