@@ -1,8 +1,7 @@
 #include "operator/planner/assignment.h"
 
 #include <algorithm>
-#include <ranges>
-#include <utility>
+#include <cstddef>
 
 #include "base/check.h"
 #include "operator/planner/feasibility.h"
@@ -14,6 +13,7 @@ Assignment::Assignment(const Model& model)
       uses_(model.nodes.size()),
       claims_(model.jobs.size()),
       total_(model.jobs.size()),
+      queue_gpus_(model.queues.size()),
       closed_(model.nodes.size()),
       cursor_(model.fits.size()),
       exhausted_(model.fits.size()) {
@@ -65,9 +65,8 @@ bool Assignment::LacksHeld(JobIndex job) const {
 }
 
 std::int64_t Assignment::SlotsOn(JobIndex job, NodeIndex node) const {
-  const std::int64_t gpus = model_.nodes[node].room.gpus - uses_[node].taken.gpus;
   const Resources& needs = model_.jobs[job].needs();
-  if (gpus < needs.gpus) return 0;  // most nodes are full
+  if (FreeGpusOn(node) < needs.gpus) return 0;  // most nodes are full
   return TimesIn(model_.nodes[node].room - uses_[node].taken, needs);
 }
 
@@ -93,6 +92,7 @@ void Assignment::Put(JobIndex job, NodeIndex node) {
   }
   ++at->learners;
   ++total_[job];
+  queue_gpus_[model_.jobs[job].queue] += needs.gpus;
   if (const auto& budget = model_.jobs[job].budget) budget_left_[*budget] -= needs.gpus;
 }
 
@@ -104,6 +104,7 @@ void Assignment::Take(JobIndex job, NodeIndex node) {
   CHECK(at != claims_[job].end(), "only what was put is taken");
   --at->learners;
   --total_[job];
+  queue_gpus_[model_.jobs[job].queue] -= needs.gpus;
   if (at->learners == 0) {
     claims_[job].erase(at);
     use.jobs.erase(std::ranges::find(use.jobs, job));
@@ -121,7 +122,7 @@ bool Assignment::AddOn(JobIndex job, NodeIndex node) {
   return true;
 }
 
-bool Assignment::AddOne(JobIndex job) {
+bool Assignment::AddWithoutMoving(JobIndex job) {
   const Job& of = model_.jobs[job];
   for (const HeldAt& held : of.held_at) {
     if (LearnersOn(job, held.node) < held.learners && AddOn(job, held.node)) return true;
@@ -130,40 +131,59 @@ bool Assignment::AddOne(JobIndex job) {
   for (std::size_t& cursor = cursor_[of.fit]; cursor < nodes.size(); ++cursor) {
     if (AddOn(job, nodes[cursor])) return true;
   }
-  if (exhausted_[of.fit] && !LacksHeld(job)) return false;
+  return false;
+}
+
+bool Assignment::AddOne(JobIndex job) {
+  if (AddWithoutMoving(job)) return true;
+  const int fit = model_.jobs[job].fit;
+  if (exhausted_[fit] && !LacksHeld(job)) return false;
   if (AddByMoving(job, Migration::kNever) || AddByMoving(job, Migration::kAllowed)) return true;
-  exhausted_[of.fit] = true;
+  if (AddByClearing(job)) return true;
+  exhausted_[fit] = true;
   return false;
 }
 
 bool Assignment::Add(JobIndex job, LearnerCount learners) {
   if (learners * model_.jobs[job].needs().gpus > free_gpus_ + overcommitted_gpus_) return false;
   if (!IsInBudget(job, learners)) return false;
-  journal_.clear();
+  const Moment before = Now();
   for (LearnerCount added = 0; added < learners; ++added) {
     if (AddOne(job)) continue;
-    if (added > 0) Undo();
+    if (added > 0) ReturnTo(before);
     return false;
   }
   return true;
 }
 
-void Assignment::Undo() {
-  const std::vector<Change> changes = std::exchange(journal_, {});
-  for (const auto& [job, node, was_put] : std::views::reverse(changes)) {
-    was_put ? Take(job, node) : Put(job, node);
+void Assignment::Remove(JobIndex job, LearnerCount learners) {
+  const Job& of = model_.jobs[job];
+  for (; learners > 0; --learners) {
+    const auto fresh = std::ranges::find_if(claims_[job], [&](const Claim& claim) {
+      return claim.learners > of.StartedAt(claim.node);
+    });
+    Take(job, fresh != claims_[job].end() ? fresh->node : claims_[job].back().node);
   }
+  ResetSearchCache();
+}
+
+void Assignment::ReturnTo(Moment moment) {
+  for (std::size_t at = journal_.size(); at > moment; --at) {
+    const Change change = journal_[at - 1];
+    change.was_put ? Take(change.job, change.node) : Put(change.job, change.node);
+  }
+  journal_.resize(moment);
+  ResetSearchCache();
+}
+
+void Assignment::OpenAll() {
+  std::ranges::fill(closed_, false);
   ResetSearchCache();
 }
 
 void Assignment::ResetSearchCache() {
   std::ranges::fill(cursor_, 0);
   std::ranges::fill(exhausted_, false);
-}
-
-void Assignment::OpenAll() {
-  std::ranges::fill(closed_, false);
-  ResetSearchCache();
 }
 
 // Breadth-first search for the shortest chain of moves: the job takes the place of a second job's
@@ -215,6 +235,62 @@ bool Assignment::AddByMoving(JobIndex job, Migration migration) {
     }
   }
   return false;
+}
+
+// Smaller learners leave one node together, so that a learner of the job fits on it, and find room
+// on others. Only the nodes that lack least are tried.
+bool Assignment::AddByClearing(JobIndex job) {
+  constexpr std::ptrdiff_t kMaxTries = 16;
+  const Resources& needs = model_.jobs[job].needs();
+  if (needs.gpus < 2) return false;  // AddByMoving has tried to move one
+  struct Option {
+    std::int64_t lacking_gpus;
+    NodeIndex node;
+    auto operator<=>(const Option&) const = default;
+  };
+  std::vector<Option> options;
+  for (const NodeIndex node : model_.fits[model_.jobs[job].fit].nodes) {
+    const std::int64_t left = FreeGpusOn(node);
+    if (left > 0) options.push_back({needs.gpus - left, node});
+  }
+  const auto end = options.begin() + std::min<std::ptrdiff_t>(kMaxTries, std::ssize(options));
+  std::ranges::partial_sort(options, end);
+  return std::any_of(options.begin(), end,
+                     [&](const Option& option) { return Clear(option.node, job); });
+}
+
+// The job whose learner leaves the node next for one of `job`; absent: none can. The largest ones
+// leave first, because then fewer have to move.
+std::optional<JobIndex> Assignment::WhoMayLeave(NodeIndex node, JobIndex job) const {
+  std::optional<JobIndex> best;
+  for (const JobIndex leaver : uses_[node].jobs) {
+    const Job& of = model_.jobs[leaver];
+    if (leaver == job || of.needs().gpus >= model_.jobs[job].needs().gpus) continue;
+    const bool stands = LearnersOn(leaver, node) <= of.StartedAt(node);
+    if (stands && (of.frozen_size || of.protected_size)) continue;
+    if (!best || of.needs().gpus > model_.jobs[*best].needs().gpus) best = leaver;
+  }
+  return best;
+}
+
+bool Assignment::Clear(NodeIndex node, JobIndex job) {
+  const Moment before = Now();
+  std::vector<JobIndex> displaced;
+  while (!FitsOn(job, node)) {
+    const std::optional<JobIndex> leaver = WhoMayLeave(node, job);
+    if (!leaver) {
+      ReturnTo(before);
+      return false;
+    }
+    Take(*leaver, node);
+    displaced.push_back(*leaver);
+  }
+  Put(job, node);
+  ResetSearchCache();
+  const bool all_found_room =
+      std::ranges::all_of(displaced, [this](JobIndex each) { return AddWithoutMoving(each); });
+  if (!all_found_room) ReturnTo(before);
+  return all_found_room;
 }
 
 }  // namespace pliant::planner

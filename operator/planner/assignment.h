@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -22,7 +24,8 @@ struct Claim {
 // Jobs may differ in the nodes that they can use, so placing one job may require moving another.
 // Add finds such a chain of moves if there is one, as in bipartite matching (for learners of equal
 // needs; with different needs it may miss one). So what a job gets does not depend on which nodes
-// the jobs before it took.
+// the jobs before it took. For a learner that is larger than others, Add moves several of them
+// together.
 class Assignment {
  public:
   explicit Assignment(const Model& model);  // `model` outlives the assignment
@@ -36,15 +39,28 @@ class Assignment {
   std::int64_t FreeSlotsOn(JobIndex job, NodeIndex node) const;
 
   std::int64_t free_gpus() const { return free_gpus_; }
+  std::int64_t FreeGpusOn(NodeIndex node) const {
+    return model_.nodes[node].room.gpus - uses_[node].taken.gpus;
+  }
+  std::int64_t GpusOfQueue(QueueIndex queue) const { return queue_gpus_[queue]; }
   // Whether the budget of its namespace allows `learners` more learners of the job.
   bool IsInBudget(JobIndex job, LearnerCount learners) const;
 
   bool AddOn(JobIndex job, NodeIndex node);           // adds one learner on this node, if it fits
   bool Add(JobIndex job, LearnerCount learners = 1);  // adds `learners` on any nodes, all or none
+  // Removes learners, first of all those that do not hold GPUs yet. The job has at least
+  // `learners`.
+  void Remove(JobIndex job, LearnerCount learners);
 
   // No learner is added to a closed node, but one may still replace another there.
   void Close(NodeIndex node) { closed_[node] = true; }
   void OpenAll();
+
+  // A moment to which the assignment can return. It is valid until the assignment returns to an
+  // earlier one.
+  using Moment = std::size_t;
+  Moment Now() const { return journal_.size(); }
+  void ReturnTo(Moment moment);
 
  private:
   struct NodeUse {
@@ -66,20 +82,24 @@ class Assignment {
   bool LacksHeld(JobIndex job) const;
   void Put(JobIndex job, NodeIndex node);
   void Take(JobIndex job, NodeIndex node);
+  bool AddWithoutMoving(JobIndex job);
   bool AddOne(JobIndex job);
-  void Undo();
   void ResetSearchCache();
   bool AddByMoving(JobIndex job, Migration migration);
+  bool AddByClearing(JobIndex job);
+  bool Clear(NodeIndex node, JobIndex job);
+  std::optional<JobIndex> WhoMayLeave(NodeIndex node, JobIndex job) const;
 
   const Model& model_;
   std::vector<NodeUse> uses_;               // by node
   std::vector<std::vector<Claim>> claims_;  // by job
   std::vector<LearnerCount> total_;         // by job
-  std::vector<char> closed_;                // by node
+  std::vector<std::int64_t> queue_gpus_;    // by queue
   std::vector<std::int64_t> budget_left_;   // GPUs, by budget
+  std::vector<char> closed_;                // by node
   std::int64_t free_gpus_ = 0;
   std::int64_t overcommitted_gpus_ = 0;  // held by learners that may stay, beyond their node's room
-  std::vector<Change> journal_;          // changes since the last Add began
+  std::vector<Change> journal_;          // all changes so far
   // By fit. Nodes before the cursor are full for it. An exhausted fit gets no more learners unless
   // one is removed.
   std::vector<std::size_t> cursor_;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <ostream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 // The planner's input: one plain value that the controller builds from its stores. It compares and
@@ -134,9 +135,46 @@ struct AvoidedNode {
   bool operator==(const AvoidedNode&) const = default;
 };
 
+// The queue of jobs that name none. It exists if no object defines it.
+inline constexpr std::string_view kBuiltInQueue = "default";
+
+enum class QueuePolicy {
+  kFairShare,  // its jobs share by priority, which is a weight
+  kPriority,   // a job of a higher priority gets all that it can use before the next one grows
+  kFifo,       // the same, in the order in which they were submitted
+};
+
+enum class QueueStop {
+  kNone,
+  kHold,   // no job is admitted; admitted ones continue
+  kDrain,  // admitted jobs are released too
+};
+
+// A share of the GPUs, which the jobs of the queue divide among themselves.
+struct QueueView {
+  std::string name = "default";
+  int weight = 100;  // at least 1; relative to the other queues
+  // GPUs that it gets back from others as soon as it can use them.
+  std::int64_t guaranteed_gpus = 0;
+  std::optional<std::int64_t> limit_gpus;  // maximum of its jobs together; absent: no limit
+  // Maximum of guaranteed GPUs that others may use while it does not; absent: all.
+  std::optional<std::int64_t> lending_limit_gpus;
+  QueuePolicy policy = QueuePolicy::kFairShare;
+  bool strict = false;  // no job passes one that waits before it
+  // Whether jobs of other queues are released if their minimums stand in the way of a guarantee.
+  bool evicts = true;
+  // GPU time that a job has attained counts half after this time.
+  Seconds half_life{24 * 3600};
+  QueueStop stop = QueueStop::kNone;
+  bool operator==(const QueueView&) const = default;
+};
+
 struct JobView {
   JobKey key;
+  // A queue that the snapshot lacks admits no job, except "default", which then has the defaults of
+  // QueueView. Jobs that were admitted before continue.
   std::string queue = "default";
+  bool may_use_queue = true;  // otherwise it is not admitted, but continues if it was before
   int priority = 5000;
   LearnerCount min_learners = 1;
   LearnerCount max_learners = 1;
@@ -151,7 +189,9 @@ struct JobView {
   WallTime submitted;
   // since when it waits for its first GPU; absent: since `submitted`
   std::optional<WallTime> waiting_since;
+  // GPU time that it has attained, each second halved with every half-life since then.
   std::int64_t attained_gpu_seconds = 0;
+  std::optional<WallTime> attained_at;  // when that was computed; absent: now
   // The size last decided for it, from status.desiredLearners; 0 while it is queued. A job with
   // more than 0 is admitted, even if all of its learners were just lost.
   LearnerCount learners_desired = 0;
@@ -186,6 +226,8 @@ struct ClusterSnapshot {
   std::vector<NodeView> nodes;     // nodes that may offer GPUs; in any order
   std::vector<JobView> jobs;       // all jobs, including finished ones; in any order
   std::vector<GpuBudget> budgets;  // of the namespaces that have one; in any order
+  std::vector<QueueView> queues;   // in any order
+  std::int64_t reserved_gpus = 0;  // GPUs that jobs leave free
   bool operator==(const ClusterSnapshot&) const = default;
 };
 

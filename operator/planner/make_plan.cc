@@ -8,6 +8,7 @@
 #include "operator/planner/model.h"
 #include "operator/planner/placement.h"
 #include "operator/planner/plan.h"
+#include "operator/planner/queue_report.h"
 #include "operator/planner/reasons.h"
 #include "operator/planner/sharing.h"
 
@@ -81,12 +82,14 @@ Plan MakePlan(const ClusterSnapshot& snapshot, const Policy& policy, FitMemory& 
   const Sharing& given = with_protection ? *with_protection : fair;
   const Assignment placed = Place(model, given);
 
-  std::map<std::string_view, std::int64_t> priorities;  // by queue
+  std::vector<std::int64_t> priorities(model.queues.size());
   for (const auto& [job, share] : std::views::zip(model.jobs, given.shares)) {
-    if (share.learners > 0) priorities[job.view->queue] += job.view->priority;
+    if (share.learners > 0) priorities[job.queue] += job.view->priority;
   }
 
-  Plan plan{.capacity_gpus = model.capacity_gpus, .again_at = model.again_at};
+  Plan plan{.queues = ReportQueues(model, given),
+            .capacity_gpus = model.capacity_gpus,
+            .again_at = model.again_at};
   if (given.again_at && (!plan.again_at || *given.again_at < *plan.again_at)) {
     plan.again_at = given.again_at;
   }
@@ -96,7 +99,8 @@ Plan MakePlan(const ClusterSnapshot& snapshot, const Policy& policy, FitMemory& 
     Decision decision{.job = job.view->key,
                       .from = job.present,
                       .to = placed.LearnersOf(index),
-                      .entitlement = fair.shares[index].learners,
+                      .entitled_gpus = fair.shares[index].entitled_gpus,
+                      .entitlement = fair.shares[index].entitled_learners,
                       .demand = job.active ? job.demand : 0,
                       .cap = job.cap};
     SortLearners(model, index, placed, decision);
@@ -104,7 +108,8 @@ Plan MakePlan(const ClusterSnapshot& snapshot, const Policy& policy, FitMemory& 
                                    .job = index,
                                    .fair = fair.shares[index],
                                    .given = given.shares[index],
-                                   .priorities = priorities[job.view->queue]});
+                                   .queue = given.queues[job.queue],
+                                   .priorities = priorities[job.queue]});
     plan.decisions.push_back(std::move(decision));
   }
   plan.gates_open = OpenGates(snapshot, plan.decisions);

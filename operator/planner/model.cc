@@ -39,6 +39,8 @@ int StateRank(const LearnerView& learner) {
   return 4;
 }
 
+std::string_view NameOf(const Queue& queue) { return queue.view->name; }
+
 class Builder {
  public:
   Builder(const ClusterSnapshot& snapshot, const Policy& policy, FitMemory& memory)
@@ -61,6 +63,7 @@ class Builder {
       SetProtection(job);
     }
     SetBudgets();
+    AddQueues();
     for (const Node& node : model_.nodes) {
       model_.capacity_gpus += std::max(node.room.gpus, node.held_gpus);
     }
@@ -111,6 +114,36 @@ class Builder {
     };
     // Stores already return them in this order; most of the cost of sorting is comparing names.
     if (!std::ranges::is_sorted(model_.jobs, by_key)) std::ranges::sort(model_.jobs, by_key);
+  }
+
+  void AddQueues() {
+    for (const QueueView& view : snapshot_.queues) model_.queues.push_back({.view = &view});
+    std::ranges::sort(model_.queues, {}, NameOf);
+    std::vector<std::string_view> missing;
+    for (const Job& job : model_.jobs) {
+      const bool exists =
+          std::ranges::binary_search(model_.queues, std::string_view(job.view->queue), {}, NameOf);
+      if (!exists && (missing.empty() || missing.back() != job.view->queue)) {
+        missing.push_back(job.view->queue);
+      }
+    }
+    std::ranges::sort(missing);
+    const auto duplicates = std::ranges::unique(missing);
+    missing.erase(duplicates.begin(), duplicates.end());
+    for (const std::string_view name : missing) {
+      const bool is_built_in = name == kBuiltInQueue;
+      model_.implied_queues.push_back(
+          {.name = std::string(name), .weight = is_built_in ? QueueView{}.weight : 1});
+      model_.queues.push_back({.view = &model_.implied_queues.back(), .exists = is_built_in});
+    }
+    if (!missing.empty()) std::ranges::sort(model_.queues, {}, NameOf);
+    for (JobIndex index = 0; index < std::ssize(model_.jobs); ++index) {
+      Job& job = model_.jobs[index];
+      const auto at =
+          std::ranges::lower_bound(model_.queues, std::string_view(job.view->queue), {}, NameOf);
+      job.queue = static_cast<QueueIndex>(at - model_.queues.begin());
+      if (job.active) at->jobs.push_back(index);
+    }
   }
 
   // A lowered quota does not evict running learners.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,7 @@ namespace pliant::planner {
 
 using NodeIndex = int;
 using JobIndex = int;
+using QueueIndex = int;
 
 struct Node {
   const NodeView* view = nullptr;  // null: a learner runs there, but the snapshot has no such node
@@ -46,9 +48,17 @@ struct Fit {
 
 enum class DemandLimit { kMaximum, kShards, kProgram, kCap };
 
+struct Queue {
+  const QueueView* view = nullptr;  // never null
+  bool exists = true;               // otherwise only jobs name it
+  std::vector<JobIndex> jobs;       // the active ones
+  bool admits() const { return exists && view->stop == QueueStop::kNone; }
+};
+
 struct Job {
   const JobView* view = nullptr;
   bool active = false;  // takes part in the sharing: neither suspended nor finished
+  QueueIndex queue = 0;
   int fit = 0;
   std::optional<int> budget;  // of its namespace; absent: it has none
   LearnerCount minimum = 1;
@@ -71,13 +81,19 @@ struct Job {
 
 struct Model {
   const ClusterSnapshot* snapshot = nullptr;
-  std::vector<Node> nodes;  // by name
-  std::vector<Job> jobs;    // by key
+  std::vector<Node> nodes;               // by name
+  std::vector<Job> jobs;                 // by key
+  std::vector<Queue> queues;             // by name
+  std::deque<QueueView> implied_queues;  // those that only jobs name
   std::vector<Fit> fits;
   std::vector<GpuBudget> budgets;
   std::int64_t capacity_gpus = 0;
   std::optional<WallTime> again_at;
 
+  std::int64_t GpusOf(JobIndex job, LearnerCount learners) const {
+    return learners * jobs[job].needs().gpus;
+  }
+  const Queue& QueueOf(JobIndex job) const { return queues[jobs[job].queue]; }
   NodeIndex NodeNamed(std::string_view name) const;  // its index, or where it would be
 };
 

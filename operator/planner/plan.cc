@@ -30,6 +30,22 @@ std::string_view ToString(ReasonCode code) {
       return "BelowMinimum";
     case ReasonCode::kReleased:
       return "Released";
+    case ReasonCode::kReclaimed:
+      return "Reclaimed";
+    case ReasonCode::kBorrowed:
+      return "Borrowed";
+    case ReasonCode::kReserved:
+      return "Reserved";
+    case ReasonCode::kQueueLimit:
+      return "QueueLimit";
+    case ReasonCode::kQueueShare:
+      return "QueueShare";
+    case ReasonCode::kQueueStopped:
+      return "QueueStopped";
+    case ReasonCode::kQueueMissing:
+      return "QueueMissing";
+    case ReasonCode::kQueueRefused:
+      return "QueueRefused";
     case ReasonCode::kQueued:
       return "Queued";
     case ReasonCode::kQueuedBehind:
@@ -48,13 +64,42 @@ std::string_view ToString(ReasonCode code) {
 
 std::ostream& operator<<(std::ostream& out, ReasonCode code) { return out << ToString(code); }
 
+std::string_view ToString(QueueState state) {
+  switch (state) {
+    case QueueState::kIdle:
+      return "Idle";
+    case QueueState::kServed:
+      return "Served";
+    case QueueState::kShared:
+      return "Shared";
+    case QueueState::kBelowGuarantee:
+      return "BelowGuarantee";
+    case QueueState::kAtLimit:
+      return "AtLimit";
+    case QueueState::kHeld:
+      return "Held";
+    case QueueState::kDrained:
+      return "Drained";
+  }
+  return "Unknown";
+}
+
+std::ostream& operator<<(std::ostream& out, QueueState state) { return out << ToString(state); }
+
+std::ostream& operator<<(std::ostream& out, const QueueShare& share) {
+  return out << share.queue << ": " << share.allocated << " of " << share.demand << " (entitled to "
+             << share.entitled << ", borrowed " << share.borrowed << ", lent " << share.lent
+             << "), " << share.running << " running, " << share.waiting << " waiting "
+             << share.state << ": " << share.sentence;
+}
+
 std::ostream& operator<<(std::ostream& out, const JobKey& key) {
   return out << key.name_space << '/' << key.name;
 }
 
 std::ostream& operator<<(std::ostream& out, const Decision& decision) {
   out << decision.job << ": " << decision.from << " -> " << decision.to << " (entitled to "
-      << decision.entitlement << ", wants " << decision.demand << ")";
+      << decision.entitled_gpus << " GPUs, wants " << decision.demand << ")";
   for (const std::string& name : decision.keep) out << " =" << name;
   for (const std::string& name : decision.drop) out << " -" << name;
   for (const NewLearner& learner : decision.create) out << " +" << learner.node;

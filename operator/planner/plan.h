@@ -24,8 +24,8 @@ struct Policy {
   Seconds below_minimum_grace{
       300};  // after it a job that cannot have its minimum is checkpointed, released and queued
   // Idle GPUs that are too few for the job that waits for them go to jobs behind it. After it has
-  // waited for `reserve_after` they are reserved for it during `reserve_for`; then the cycle
-  // repeats.
+  // waited for `reserve_after` they are reserved for it during `reserve_for`; then this repeats,
+  // and they are reserved twice as long each time.
   Seconds reserve_after{3600};
   Seconds reserve_for{1800};
   bool operator==(const Policy&) const = default;
@@ -45,8 +45,16 @@ enum class ReasonCode {
   kGrantWithdrawn,  // learners granted to it did not start
   kBelowMinimum,    // its minimum no longer fits; keeps what it has for a while
   kReleased,        // was below its minimum for too long: checkpointed and queued
+  kReclaimed,       // another queue got its guaranteed GPUs back: checkpointed and queued
+  kBorrowed,        // its share, and GPUs that others leave over
+  kReserved,        // the GPUs that are left are reserved or not lent
+  kQueueLimit,      // its queue may not hold more GPUs
   kQueued,          // its minimum is not free
   kQueuedBehind,    // another waiting job is before it
+  kQueueShare,      // its minimum is beyond its queue's share
+  kQueueStopped,    // its queue admits no jobs
+  kQueueMissing,    // there is no such queue
+  kQueueRefused,    // its namespace may not use its queue
   kNoNodeFits,      // no node could ever run one of its learners
   kTooLarge,        // its minimum would not fit the empty cluster
   kSuspended,
@@ -72,9 +80,12 @@ struct NewLearner {
 // learners that are not already leaving.
 struct Decision {
   JobKey job;
-  LearnerCount from = 0;           // learners it has, including gated and excluding leaving ones
-  LearnerCount to = 0;             // learners it is to have
-  LearnerCount entitlement = 0;    // its fair size, ignoring cooldowns and minimum runtimes
+  LearnerCount from = 0;  // learners it has, including gated and excluding leaving ones
+  LearnerCount to = 0;    // learners it is to have
+  // Its part of its queue's share, before sizes and nodes are considered. Ignores cooldowns and
+  // minimum runtimes, as does `entitlement`.
+  std::int64_t entitled_gpus = 0;
+  LearnerCount entitlement = 0;    // learners that it has within that share
   LearnerCount demand = 0;         // maximum it could use now
   std::vector<std::string> keep;   // by name
   std::vector<std::string> drop;   // by name
@@ -88,6 +99,34 @@ struct Decision {
 };
 std::ostream& operator<<(std::ostream& out, const Decision& decision);
 
+enum class QueueState {
+  kIdle,            // no job wants GPUs
+  kServed,          // has all that its jobs can use
+  kShared,          // has its share; its jobs could use more
+  kBelowGuarantee,  // has less than its guarantee, although its jobs could use it
+  kAtLimit,         // has what its limit allows
+  kHeld,            // admits no jobs
+  kDrained,         // has released its jobs
+};
+std::string_view ToString(QueueState state);  // "BelowGuarantee": for conditions
+std::ostream& operator<<(std::ostream& out, QueueState state);
+
+// The part of the pool that one queue gets, in GPUs.
+struct QueueShare {
+  std::string queue;
+  std::int64_t demand = 0;     // of its jobs together, as far as its limit allows
+  std::int64_t entitled = 0;   // its share of the pool
+  std::int64_t allocated = 0;  // assigned to its jobs
+  std::int64_t borrowed = 0;   // of these, guaranteed to queues that do not use them now
+  std::int64_t lent = 0;       // guaranteed to it and assigned to others
+  int running = 0;             // jobs with learners
+  int waiting = 0;             // jobs without, though not suspended
+  QueueState state = QueueState::kIdle;
+  std::string sentence;
+  bool operator==(const QueueShare&) const = default;
+};
+std::ostream& operator<<(std::ostream& out, const QueueShare& share);
+
 // A gated learner whose GPUs are free now.
 struct GateOpening {
   JobKey job;
@@ -98,6 +137,7 @@ struct GateOpening {
 
 struct Plan {
   std::vector<Decision> decisions;      // one a job, by key
+  std::vector<QueueShare> queues;       // by name: those that exist or have jobs
   std::vector<GateOpening> gates_open;  // gates to open now, in this order
   std::int64_t capacity_gpus = 0;       // total to share
   // When to plan again even if nothing happens, because a cooldown or a cap ends then.

@@ -66,13 +66,32 @@ std::string Gpus(const ReasonFacts& facts) {
                   facts.model.capacity_gpus, " GPUs: ");
 }
 
+std::string_view NameOfQueue(const ReasonFacts& facts) {
+  return facts.model.QueueOf(facts.job).view->name;
+}
+
+// ", which is entitled to 6 GPUs"; "" if there is one queue only
+std::string QueuePart(const ReasonFacts& facts) {
+  if (facts.model.queues.size() == 1) return "";
+  return Sentence(", which is entitled to ", Count(facts.queue.entitled_gpus, "GPU"));
+}
+
 // "fair share 1/3 by priority 5000 of 15000 in queue default"
 std::string FairShare(const ReasonFacts& facts) {
   const JobView& view = *facts.model.jobs[facts.job].view;
+  switch (facts.model.QueueOf(facts.job).view->policy) {
+    case QueuePolicy::kFairShare:
+      break;
+    case QueuePolicy::kPriority:
+      return Sentence("what jobs of a higher priority than ", view.priority, " leave in queue ",
+                      view.queue, QueuePart(facts));
+    case QueuePolicy::kFifo:
+      return Sentence("what earlier jobs leave in queue ", view.queue, QueuePart(facts));
+  }
   const std::int64_t divisor = std::gcd<std::int64_t>(view.priority, facts.priorities);
   return Sentence("fair share ", view.priority / divisor, "/", facts.priorities / divisor,
                   " by priority ", view.priority, " of ", facts.priorities, " in queue ",
-                  view.queue);
+                  view.queue, QueuePart(facts));
 }
 
 // "the ResourceQuotas of namespace team-a leave its jobs 4 GPUs"
@@ -107,8 +126,25 @@ Reason AtDemand(const ReasonFacts& facts) {
 // Whether the minimum is more than priority alone would give.
 bool MinimumIsAboveShare(const ReasonFacts& facts) {
   const Job& job = facts.model.jobs[facts.job];
-  return facts.given.learners == job.minimum && job.minimum * job.needs().gpus * facts.priorities >
-                                                    job.view->priority * facts.model.capacity_gpus;
+  const bool by_weight = facts.model.QueueOf(facts.job).view->policy == QueuePolicy::kFairShare;
+  return by_weight && facts.given.learners == job.minimum &&
+         job.minimum * job.needs().gpus * facts.priorities >
+             job.view->priority * facts.queue.entitled_gpus;
+}
+
+// Whether it has all nodes that it can use, and less than priority would give.
+bool NodesAreBelowShare(const ReasonFacts& facts) {
+  const Job& job = facts.model.jobs[facts.job];
+  const bool by_weight = facts.model.QueueOf(facts.job).view->policy == QueuePolicy::kFairShare;
+  return by_weight && facts.given.learners >= facts.model.fits[job.fit].slots &&
+         facts.given.learners * job.needs().gpus * facts.priorities <
+             job.view->priority * facts.queue.entitled_gpus;
+}
+
+// "queue research may hold 8 GPUs (spec.limit)"
+std::string LimitOfQueue(const ReasonFacts& facts) {
+  return Sentence("queue ", NameOfQueue(facts), " may hold ",
+                  Count(*facts.model.QueueOf(facts.job).view->limit_gpus, "GPU"), " (spec.limit)");
 }
 
 Reason Admitted(const ReasonFacts& facts) {
@@ -131,7 +167,14 @@ Reason Admitted(const ReasonFacts& facts) {
     return {ReasonCode::kMinimum,
             Sentence(Gpus(facts), "minLearners ", job.minimum, " is above its ", FairShare(facts))};
   }
-  switch (is_fair ? facts.fair.stopped_by : facts.given.stopped_by) {
+  if (facts.given.learners > facts.given.entitled_learners) {
+    const LearnerCount more = facts.given.learners - facts.given.entitled_learners;
+    return {ReasonCode::kBorrowed, Sentence(Gpus(facts), Count(more * job.needs().gpus, "GPU"),
+                                            " that others leave over, ", FairShare(facts))};
+  }
+  const StoppedBy stopped_by = is_fair ? facts.fair.stopped_by : facts.given.stopped_by;
+  switch (stopped_by == StoppedBy::kOthers && NodesAreBelowShare(facts) ? StoppedBy::kNodes
+                                                                        : stopped_by) {
     case StoppedBy::kDemand:
     case StoppedBy::kSizes:
       return {ReasonCode::kNoFasterSize,
@@ -142,6 +185,13 @@ Reason Admitted(const ReasonFacts& facts) {
               Sentence(Gpus(facts), "the nodes that it can use are full; ", FairShare(facts))};
     case StoppedBy::kBudget:
       return {ReasonCode::kQuota, Sentence(Gpus(facts), Budget(facts), "; ", FairShare(facts))};
+    case StoppedBy::kQueueLimit:
+      return {ReasonCode::kQueueLimit,
+              Sentence(Gpus(facts), LimitOfQueue(facts), "; ", FairShare(facts))};
+    case StoppedBy::kReserved:
+      return {ReasonCode::kReserved,
+              Sentence(Gpus(facts), "the GPUs that are left are reserved, or not lent; ",
+                       FairShare(facts))};
     case StoppedBy::kOthers:
       break;
   }
@@ -167,6 +217,15 @@ std::string WhyNoNodeFits(const ReasonFacts& facts) {
   return text;
 }
 
+// ": 2 jobs are before it in queue default"; "" if none is
+std::string Before(const ReasonFacts& facts) {
+  const int jobs = facts.given.jobs_before;
+  if (jobs == 0) return "";
+  return Sentence(facts.given.standing == AdmissionState::kQueuedBehind ? ": " : "; ",
+                  Count(jobs, "job"), jobs == 1 ? " is" : " are", " before it in queue ",
+                  NameOfQueue(facts));
+}
+
 }  // namespace
 
 Reason WhyThisSize(const ReasonFacts& facts) {
@@ -188,12 +247,38 @@ Reason WhyThisSize(const ReasonFacts& facts) {
       return {ReasonCode::kGrantWithdrawn,
               Sentence("its learners were granted GPUs but did not start in time; tried again at ",
                        UtcTime(job.cap->until))};
+    case AdmissionState::kReclaimed:
+      return {ReasonCode::kReclaimed,
+              "checkpointed and queued: another queue needs GPUs that are guaranteed to it"};
     case AdmissionState::kQueued:
-      return {ReasonCode::kQueued, Sentence("waits for ", MinimumNeeds(job),
-                                            ": the jobs that run cannot be shrunk that far")};
+      return {ReasonCode::kQueued,
+              Sentence("waits for ", MinimumNeeds(job), ": ", facts.given.attainable_gpus,
+                       " can be had at once, the jobs that run cannot be shrunk further",
+                       Before(facts))};
     case AdmissionState::kQueuedBehind:
-      return {ReasonCode::kQueuedBehind,
-              Sentence("waits for ", MinimumNeeds(job), ": other jobs are before it")};
+      return {ReasonCode::kQueuedBehind, Sentence("waits for ", MinimumNeeds(job), Before(facts))};
+    case AdmissionState::kQueueShare:
+      return {ReasonCode::kQueueShare,
+              Sentence("waits for ", MinimumNeeds(job), ": queue ", NameOfQueue(facts),
+                       " is entitled to ", Count(facts.queue.entitled_gpus, "GPU"),
+                       ", and others leave over too few", Before(facts))};
+    case AdmissionState::kQueueLimit:
+      return {ReasonCode::kQueueLimit,
+              Sentence("waits for ", MinimumNeeds(job), ": ", LimitOfQueue(facts), " and keeps ",
+                       facts.queue.kept_gpus, " for minimums", Before(facts))};
+    case AdmissionState::kQueueStopped:
+      return {ReasonCode::kQueueStopped,
+              Sentence("queue ", NameOfQueue(facts), " admits no jobs: its spec.stop is ",
+                       facts.model.QueueOf(facts.job).view->stop == QueueStop::kDrain ? "Drain"
+                                                                                      : "Hold")};
+    case AdmissionState::kQueueMissing:
+      return {ReasonCode::kQueueMissing,
+              Sentence("there is no queue ", NameOfQueue(facts),
+                       ": change spec.queue while the job is suspended, or create the queue")};
+    case AdmissionState::kQueueRefused:
+      return {ReasonCode::kQueueRefused,
+              Sentence("namespace ", job.view->key.name_space, " may not use queue ",
+                       NameOfQueue(facts), ": its namespaceSelector does not match")};
     case AdmissionState::kOverBudget:
       return {ReasonCode::kQuota, Sentence("waits for ", MinimumNeeds(job), ": ", Budget(facts))};
     case AdmissionState::kNoNodeFits:

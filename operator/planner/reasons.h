@@ -12,6 +12,7 @@ struct ReasonFacts {
   JobIndex job = 0;
   const Share& fair;            // what it would get if no job were protected
   const Share& given;           // what it gets
+  const QueueShares& queue;     // its queue's
   std::int64_t priorities = 0;  // sum over all jobs of its queue that get learners
 };
 

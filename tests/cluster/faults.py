@@ -37,8 +37,7 @@ FAULTS = tuple(Fault(*row) for row in (
     # operator
     ("operator/api/quantity.cc", '{"Mi", 0x1p20}', '{"Mi", 1e6}'),
     ("operator/api/job_spec_codec.cc", '"priority", 5000', '"priority", 500'),
-    ("operator/planner/sharing.cc", "left.priority * right.divisor",
-     "left.priority * left.divisor"),
+    ("operator/planner/filling.cc", "priority * other.divisor", "priority * divisor"),
     ("operator/kube/line_splitter.cc", "begun_.size() + part.size() >", "part.size() >"),
     ("operator/kube/work_queue.cc", "if (dirty_.contains(key)) Enqueue",
      "if (processing_.contains(key)) Enqueue"),

@@ -86,9 +86,12 @@ ClusterSnapshot DrawCluster(Disorder disorder = Disorder::kAny) {
   return snapshot;
 }
 
-// One pool of equal nodes, and jobs of one-GPU learners that can start with one learner and are
-// faster with every GPU. All jobs are admitted.
-ClusterSnapshot DrawPlainCluster(int min_jobs = 1) {
+// Whether a job is faster with every GPU, or only with some numbers of GPUs.
+enum class Sizes { kAllUseful, kAny };
+
+// One pool of equal nodes, and jobs of one-GPU learners that can start with one learner. All jobs
+// are admitted.
+ClusterSnapshot DrawPlainCluster(int min_jobs = 1, Sizes sizes = Sizes::kAllUseful) {
   ClusterSnapshot snapshot{.now = kStart + Seconds{3600}, .nodes = {}, .jobs = {}};
   const int jobs = Draw(min_jobs, 6);
   const int gpus = Draw(jobs, 24);
@@ -96,7 +99,8 @@ ClusterSnapshot DrawPlainCluster(int min_jobs = 1) {
   int free = gpus;
   for (int index = 0; index < jobs; ++index) {
     JobOf job(Format("j{}", index), 1, Draw(1, 20));
-    job.Shards(4096).Priority(Draw(1, 20)).Submitted(Seconds{Draw(0, 3)});
+    job.Priority(Draw(1, 20)).Submitted(Seconds{Draw(0, 3)});
+    job.Shards(sizes == Sizes::kAllUseful ? 4096 : 1 << Draw(3, 12));
     const int held = std::min(free, Draw(0, 3));
     free -= held;
     job.Has(held, "n00");
@@ -114,10 +118,11 @@ const JobView& Find(const ClusterSnapshot& snapshot, const JobKey& key) {
   return *std::ranges::find(snapshot.jobs, key, &JobView::key);
 }
 
-std::map<std::string, LearnerCount> Entitlements(const Plan& plan) {
-  std::map<std::string, LearnerCount> sizes;
-  for (const Decision& decision : plan.decisions) sizes[decision.job.name] = decision.entitlement;
-  return sizes;
+// GPUs, before sizes and nodes are considered.
+std::map<std::string, std::int64_t> Entitlements(const Plan& plan) {
+  std::map<std::string, std::int64_t> gpus;
+  for (const Decision& decision : plan.decisions) gpus[decision.job.name] = decision.entitled_gpus;
+  return gpus;
 }
 
 // One memory serves several plans, while nodes and jobs come, go and change.
@@ -270,7 +275,7 @@ RC_GTEST_PROP(PlannerProperty, PlansComeToRest, ()) {
 }
 
 RC_GTEST_PROP(PlannerProperty, NobodyLosesWhenAGpuIsAdded, ()) {
-  ClusterSnapshot snapshot = DrawPlainCluster();
+  ClusterSnapshot snapshot = DrawPlainCluster(1, Sizes::kAny);
   const auto before = Entitlements(MakePlan(snapshot, {}));
   ++snapshot.nodes[0].allocatable.gpus;
   const auto after = Entitlements(MakePlan(snapshot, {}));
@@ -278,7 +283,7 @@ RC_GTEST_PROP(PlannerProperty, NobodyLosesWhenAGpuIsAdded, ()) {
 }
 
 RC_GTEST_PROP(PlannerProperty, AHigherPriorityGivesNothingToBystanders, ()) {
-  ClusterSnapshot snapshot = DrawPlainCluster();
+  ClusterSnapshot snapshot = DrawPlainCluster(1, Sizes::kAny);
   const auto before = Entitlements(MakePlan(snapshot, {}));
   JobView& raised =
       snapshot.jobs[static_cast<std::size_t>(Draw(0, static_cast<int>(snapshot.jobs.size()) - 1))];
@@ -296,14 +301,14 @@ RC_GTEST_PROP(PlannerProperty, AHigherPriorityGivesNothingToBystanders, ()) {
 RC_GTEST_PROP(PlannerProperty, NobodyHasABetterClaimToAnothersGpu, ()) {
   const ClusterSnapshot snapshot = DrawPlainCluster(2);
   const auto sizes = Entitlements(MakePlan(snapshot, {}));
-  LearnerCount total = 0;
-  LearnerCount demand = 0;
+  std::int64_t total = 0;
+  std::int64_t demand = 0;
   for (const JobView& job : snapshot.jobs) {
     total += sizes.at(job.key.name);
     demand += job.max_learners;
     for (const JobView& other : snapshot.jobs) {
-      const LearnerCount own = sizes.at(job.key.name);
-      const LearnerCount others = sizes.at(other.key.name);
+      const std::int64_t own = sizes.at(job.key.name);
+      const std::int64_t others = sizes.at(other.key.name);
       if (own >= job.max_learners || others <= other.min_learners) continue;
       RC_ASSERT(job.priority * (2 * others - 1) <= other.priority * (2 * own + 1));
     }

@@ -61,6 +61,10 @@ JobOf& JobOf::In(const std::string& name_space) {
   return *this;
 }
 
+JobOf& JobOf::Queue(const std::string& queue) {
+  view.queue = queue;
+  return *this;
+}
 JobOf& JobOf::GpusEach(std::int64_t gpus) {
   view.needs.resources.gpus = gpus;
   return *this;
@@ -104,6 +108,7 @@ ClusterSnapshot SnapshotOf(const PlanCase& plan_case) {
   ClusterSnapshot snapshot{.now = kStart + plan_case.now, .nodes = plan_case.nodes};
   for (const JobOf& job : plan_case.jobs) snapshot.jobs.push_back(job.view);
   snapshot.budgets = plan_case.budgets;
+  snapshot.queues = plan_case.queues;
   return snapshot;
 }
 
@@ -115,12 +120,21 @@ std::string Describe(const ClusterSnapshot& snapshot) {
                    node.labels.contains("pool") ? node.labels.at("pool") : "none",
                    node.ready ? "" : ", not ready", node.schedulable ? "" : ", cordoned");
   }
+  for (const QueueView& queue : snapshot.queues) {
+    text +=
+        Format("queue {}: weight {}, guaranteed {}, limit {}, lends {}, policy {}{}{}, stop {}\n",
+               queue.name, queue.weight, queue.guaranteed_gpus, queue.limit_gpus.value_or(-1),
+               queue.lending_limit_gpus.value_or(-1), static_cast<int>(queue.policy),
+               queue.strict ? ", strict" : "", queue.evicts ? "" : ", does not evict",
+               static_cast<int>(queue.stop));
+  }
   constexpr const char* kStates[] = {"gated", "starting", "running", "leaving"};
   for (const JobView& job : snapshot.jobs) {
-    text += Format("job {}: {}..{} of {} GPUs, {}m CPU, priority {}, {} shards{}{}\n", job.key.name,
-                   job.min_learners, job.max_learners, job.needs.resources.gpus,
-                   job.needs.resources.cpu_millis, job.priority, job.logical_shards,
-                   job.suspended ? ", suspended" : "", job.finished ? ", finished" : "");
+    text += Format("job {} of {}: {}..{} of {} GPUs, {}m CPU, priority {}, {} shards{}{}\n",
+                   job.key.name, job.queue, job.min_learners, job.max_learners,
+                   job.needs.resources.gpus, job.needs.resources.cpu_millis, job.priority,
+                   job.logical_shards, job.suspended ? ", suspended" : "",
+                   job.finished ? ", finished" : "");
     for (const auto& [key, value] : job.needs.node_selector)
       text += Format("  only {}={}\n", key, value);
     for (const AvoidedNode& avoided : job.avoided) text += Format("  avoids {}\n", avoided.node);
@@ -131,6 +145,12 @@ std::string Describe(const ClusterSnapshot& snapshot) {
     }
   }
   return text;
+}
+
+const QueueShare& ShareOf(const Plan& plan, const std::string& queue) {
+  const auto at = std::ranges::find(plan.queues, queue, &QueueShare::queue);
+  if (at == plan.queues.end()) throw std::out_of_range("no share of queue " + queue);
+  return *at;
 }
 
 const Decision& DecisionOn(const Plan& plan, const std::string& job) {

@@ -23,6 +23,7 @@ class JobOf {
   explicit JobOf(const std::string& name, LearnerCount min = 1, LearnerCount max = 8);
 
   JobOf& In(const std::string& name_space);
+  JobOf& Queue(const std::string& queue);
   JobOf& Priority(int priority);
   JobOf& Shards(int shards);
   JobOf& Asks(LearnerCount learners);
@@ -57,6 +58,7 @@ struct PlanCase {
   std::vector<Want> want;
   Seconds now{3600};  // after kStart
   std::vector<GpuBudget> budgets = {};
+  std::vector<QueueView> queues = {};
 };
 
 ClusterSnapshot SnapshotOf(const PlanCase& plan_case);
@@ -65,6 +67,7 @@ void ExpectPlan(const PlanCase& plan_case, const Policy& policy = {});
 // For failure messages of tests.
 std::string Describe(const ClusterSnapshot& snapshot);
 
+const QueueShare& ShareOf(const Plan& plan, const std::string& queue);
 const Decision& DecisionOn(const Plan& plan, const std::string& job);
 // Learners by node after the decision is carried out.
 std::map<std::string, int> PlacedOn(const ClusterSnapshot& snapshot, const Decision& decision);

@@ -1,0 +1,286 @@
+#include "operator/planner/admission.h"
+
+#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <tuple>
+
+#include "operator/planner/admission_order.h"
+#include "operator/planner/entitlement.h"
+#include "operator/planner/reclaim.h"
+
+namespace pliant::planner {
+
+using enum AdmissionState;
+
+Admission::Admission(const Model& model, const Policy& policy, Protection protection,
+                     std::span<const JobIndex> passing, Sharing& sharing)
+    : model_(model),
+      policy_(policy),
+      protection_(protection),
+      passing_(passing),
+      sharing_(sharing),
+      reservations_(model, policy, sharing.assignment) {}
+
+void Admission::Run() {
+  KeepPresent();
+  Entitle();
+  RestoreMinimums();
+  Protect();
+  HoldLostMinimums();
+  for (const QueueIndex queue : QueueOrder()) AdmitWaiting(queue);
+  reservations_.ReleaseAll();
+  // Last, as when they were found: they displace nobody.
+  for (const JobIndex job : passing_) GiveMinimum(job);
+  Entitle();
+  sharing_.again_at = reservations_.again_at();
+}
+
+void Admission::Entitle() { sharing_.queues = EntitleQueues(model_, sharing_.shares); }
+
+std::int64_t Admission::LackingGpus(JobIndex job) const {
+  return model_.GpusOf(job, model_.jobs[job].minimum - sharing_.assignment.LearnersOf(job));
+}
+
+std::int64_t Admission::UsedByQueueOf(JobIndex job) const {
+  return sharing_.assignment.GpusOfQueue(model_.jobs[job].queue);
+}
+
+std::int64_t Admission::MaxQueueGpus(JobIndex job) const {
+  const QueueView& queue = QueueOf(job);
+  const std::int64_t entitled = sharing_.queues[model_.jobs[job].queue].entitled_gpus;
+  return std::min(std::max(entitled, queue.guaranteed_gpus), queue.limit_gpus.value_or(INT64_MAX));
+}
+
+// Whether its minimum is within the guarantee of its queue.
+bool Admission::IsOwed(JobIndex job) const {
+  return UsedByQueueOf(job) + LackingGpus(job) <= QueueOf(job).guaranteed_gpus;
+}
+
+// Queues that lack guaranteed GPUs first, then by their claim to the next GPU.
+std::vector<QueueIndex> Admission::QueueOrder() const {
+  struct Turn {
+    bool has_guarantee = false;
+    std::int64_t weight = 1;
+    std::int64_t divisor = 1;
+    QueueIndex queue = 0;
+  };
+  std::vector<Turn> turns;
+  for (QueueIndex queue = 0; queue < std::ssize(model_.queues); ++queue) {
+    const QueueView& view = *model_.queues[queue].view;
+    const std::int64_t used = sharing_.assignment.GpusOfQueue(queue);
+    turns.push_back({used >= view.guaranteed_gpus, view.weight, 2 * used + 1, queue});
+  }
+  std::ranges::sort(turns, [](const Turn& left, const Turn& right) {
+    return std::tuple(left.has_guarantee, right.weight * left.divisor, left.queue) <
+           std::tuple(right.has_guarantee, left.weight * right.divisor, right.queue);
+  });
+  std::vector<QueueIndex> queues;
+  std::ranges::transform(turns, std::back_inserter(queues), &Turn::queue);
+  return queues;
+}
+
+// Admitted jobs, queue by queue.
+std::vector<JobIndex> Admission::PresentJobs() const {
+  std::vector<JobIndex> present;
+  for (const QueueIndex queue : QueueOrder()) {
+    std::vector<JobIndex> jobs;
+    std::ranges::copy_if(model_.queues[queue].jobs, std::back_inserter(jobs),
+                         [this](JobIndex job) { return model_.jobs[job].admitted_before(); });
+    std::ranges::copy(InAdmissionOrder(model_, std::move(jobs)), std::back_inserter(present));
+  }
+  return present;
+}
+
+// New jobs, and those that have just lost their place.
+std::vector<JobIndex> Admission::WaitingJobs(QueueIndex queue) const {
+  std::vector<JobIndex> jobs;
+  std::ranges::copy_if(model_.queues[queue].jobs, std::back_inserter(jobs),
+                       [this](JobIndex job) { return !HasPlace(sharing_.shares[job].standing); });
+  return InAdmissionOrder(model_, std::move(jobs));
+}
+
+// A job that has its minimum goes first, so that it does not lose it to one that lacks it. Among
+// these, guarantees go first.
+void Admission::KeepPresent() {
+  std::vector<JobIndex> present = PresentJobs();
+  std::ranges::stable_sort(present, {}, [this](JobIndex job) {
+    return std::ssize(model_.jobs[job].held) < model_.jobs[job].minimum;
+  });
+  std::vector<JobIndex> beyond;
+  for (const JobIndex job : present) {
+    IsOwed(job) || QueueOf(job).guaranteed_gpus == 0 ? KeepMinimum(job) : beyond.push_back(job);
+  }
+  for (const JobIndex job : beyond) KeepMinimum(job);
+}
+
+bool Admission::GiveMinimum(JobIndex job) {
+  const Job& of = model_.jobs[job];
+  const LearnerCount lacking = of.minimum - sharing_.assignment.LearnersOf(job);
+  if (of.demand < of.minimum || !sharing_.assignment.Add(job, lacking)) return false;
+  Standing(job) = kAdmitted;
+  return true;
+}
+
+void Admission::KeepMinimum(JobIndex job) {
+  const Job& of = model_.jobs[job];
+  if (QueueOf(job).stop == QueueStop::kDrain || GiveMinimum(job)) return;
+  const std::optional<WallTime>& since = of.view->below_minimum_since;
+  const bool too_long = since && model_.snapshot->now - *since >= policy_.below_minimum_grace;
+  if (too_long) {
+    Standing(job) = kReleased;
+    return;
+  }
+  Assignment& assignment = sharing_.assignment;
+  for (const HeldAt& held : of.held_at) {
+    for (LearnerCount kept = 0; kept < held.learners; ++kept) {
+      if (assignment.LearnersOf(job) >= of.demand || !assignment.AddOn(job, held.node)) break;
+    }
+  }
+  // With no learner left to keep, it has lost its place and waits like the others.
+  if (assignment.LearnersOf(job) > 0) Standing(job) = kBelowMinimum;
+}
+
+// Jobs that lost nodes, but whose queue is guaranteed the GPUs.
+void Admission::RestoreMinimums() {
+  for (JobIndex job = 0; job < std::ssize(model_.jobs); ++job) {
+    const bool lacks =
+        Standing(job) == kBelowMinimum && model_.jobs[job].demand >= model_.jobs[job].minimum;
+    if (lacks && IsOwed(job) && Reclaim(job)) Standing(job) = kAdmitted;
+  }
+}
+
+// Gives protected jobs their present size before other jobs are considered, as far as their queue
+// is entitled to it: a job may keep GPUs from others of its queue, but not from other queues.
+void Admission::Protect() {
+  if (protection_ == Protection::kNobody) return;
+  for (const JobIndex job : PresentJobs()) {
+    if (Standing(job) != kAdmitted) continue;
+    const Job& of = model_.jobs[job];
+    LearnerCount size = of.protected_size.value_or(0);
+    if (protection_ == Protection::kFreshAndFrozen) {
+      size = std::max(size, of.frozen_size.value_or(0));
+    }
+    while (sharing_.assignment.LearnersOf(job) < size &&
+           UsedByQueueOf(job) + of.needs().gpus <= MaxQueueGpus(job) &&
+           sharing_.assignment.Add(job)) {
+    }
+  }
+}
+
+// A job that lost its minimum gets it back before jobs that wait.
+void Admission::HoldLostMinimums() {
+  for (JobIndex job = 0; job < std::ssize(model_.jobs); ++job) {
+    if (Standing(job) == kBelowMinimum) reservations_.Hold(job, INT64_MAX);
+  }
+}
+
+void Admission::AdmitWaiting(QueueIndex queue) {
+  reservations_.ForgetMarks();
+  int waiting = 0;
+  for (const JobIndex job : WaitingJobs(queue)) {
+    const AdmissionState standing = Admit(job, waiting);
+    if (standing == kAdmitted) continue;
+    sharing_.shares[job].jobs_before = waiting;
+    if (WaitsInQueue(standing)) ++waiting;
+    // A job that is released now says so, and not what it waits for.
+    AdmissionState& now = Standing(job);
+    if (now != kReleased && now != kReclaimed) now = standing;
+  }
+}
+
+// Why GPUs that become free do not help it; kQueued: they do.
+AdmissionState Admission::WhyNever(JobIndex job) const {
+  const Job& of = model_.jobs[job];
+  const Queue& queue = model_.QueueOf(job);
+  if (!queue.exists) return kQueueMissing;
+  if (!of.view->may_use_queue) return kQueueRefused;
+  if (!queue.admits()) return kQueueStopped;
+  const Fit& fit = model_.fits[of.fit];
+  if (fit.slots == 0) return kNoNodeFits;
+  if (fit.slots < of.minimum) return kTooLarge;
+  if (of.demand < of.minimum) return kCapped;
+  const bool beyond_limit = LackingGpus(job) > queue.view->limit_gpus.value_or(INT64_MAX);
+  return beyond_limit ? kQueueLimit : kQueued;
+}
+
+AdmissionState Admission::Admit(JobIndex job, int jobs_before) {
+  if (const AdmissionState never = WhyNever(job); never != kQueued) return never;
+  if (QueueOf(job).strict && jobs_before > 0) return kQueuedBehind;
+  // A job that waits for its namespace's budget does not hold GPUs from others.
+  if (!sharing_.assignment.IsInBudget(job, model_.jobs[job].minimum)) return kOverBudget;
+  const std::int64_t lacking = LackingGpus(job);
+  const std::int64_t sum = UsedByQueueOf(job) + lacking;
+  if (lacking > MaxQueueGpus(job)) return Wait(job, kQueueShare);
+  if (sum > QueueOf(job).limit_gpus.value_or(INT64_MAX)) return Wait(job, kQueueLimit);
+  if (sum <= MaxQueueGpus(job)) {
+    if (GiveMinimum(job)) return kAdmitted;
+    if (IsOwed(job) && Reclaim(job)) return kAdmitted;
+  }
+  return Wait(job, kQueued);
+}
+
+bool Admission::Reclaim(JobIndex job) {
+  if (!QueueOf(job).evicts || !ReclaimFor(job, model_, sharing_)) return false;
+  Standing(job) = kAdmitted;
+  Entitle();
+  return true;
+}
+
+// No later job of the queue takes what this one waits for: otherwise small jobs could keep a large
+// one waiting forever. Running jobs may still grow. GPUs that they leave idle are kept for it only
+// from time to time. So is anything, for a job whose minimum is more than its queue's share.
+AdmissionState Admission::Wait(JobIndex job, AdmissionState why) {
+  const std::int64_t max_queue_gpus = MaxQueueGpus(job);
+  const bool is_behind = reservations_.IsBehind(job);
+  const bool keeps_idle = !is_behind && reservations_.KeepsIdleGpus(job, /*at_once=*/IsOwed(job));
+  if (why != kQueueShare || keeps_idle) {
+    sharing_.shares[job].attainable_gpus = keeps_idle
+                                               ? reservations_.HoldAndClose(job, max_queue_gpus)
+                                               : reservations_.Hold(job, max_queue_gpus);
+    reservations_.MarkNodesOf(job);
+  }
+  if (keeps_idle) keepers_.push_back({job, max_queue_gpus});
+  return is_behind ? kQueuedBehind : why;
+}
+
+// Whether its minimum fits into what is left. Assigns it.
+bool Admission::Pass(JobIndex job) {
+  Assignment& assignment = sharing_.assignment;
+  const LearnerCount lacking = model_.jobs[job].minimum - assignment.LearnersOf(job);
+  const std::int64_t gpus = model_.GpusOf(job, lacking);
+  if (UsedByQueueOf(job) + gpus > QueueOf(job).limit_gpus.value_or(INT64_MAX)) return false;
+  const std::int64_t withheld = WithheldFrom(model_.jobs[job].queue, model_, sharing_.queues);
+  return assignment.free_gpus() - gpus >= withheld && assignment.Add(job, lacking);
+}
+
+std::vector<JobIndex> Admission::WhoMayPass() {
+  std::vector<JobIndex> passing;
+  Assignment& assignment = sharing_.assignment;
+  if (assignment.free_gpus() == 0) return passing;
+  const Assignment::Moment before = assignment.Now();
+  HoldLostMinimums();
+  for (const Keeper& keeper : keepers_) {
+    if (Pass(keeper.job)) {
+      passing.push_back(keeper.job);
+    } else {
+      reservations_.HoldAndClose(keeper.job, keeper.max_queue_gpus);
+    }
+  }
+  for (const QueueIndex queue : QueueOrder()) {
+    for (const JobIndex job : WaitingJobs(queue)) {
+      const bool passes = assignment.LearnersOf(job) >= model_.jobs[job].minimum;
+      if (passes || !WaitsInQueue(Standing(job))) continue;
+      if (Pass(job)) {
+        passing.push_back(job);
+      } else if (model_.queues[queue].view->strict) {
+        break;
+      }
+    }
+  }
+  assignment.OpenAll();
+  assignment.ReturnTo(before);
+  return passing;
+}
+
+}  // namespace pliant::planner

@@ -1,0 +1,80 @@
+#include "operator/planner/admission_order.h"
+
+#include <algorithm>
+#include <chrono>
+#include <compare>
+#include <functional>
+#include <tuple>
+
+namespace pliant::planner {
+namespace {
+
+// A product of priority, seconds and GPU-seconds has up to 90 bits.
+__extension__ using Wide = __int128;
+
+constexpr std::int64_t kHour = 3600;
+
+// The sort key of a job, copied into one place: each plan sorts thousands, and their views are
+// spread in memory. Keys are compared within a queue only.
+struct AdmissionKey {
+  QueuePolicy policy = QueuePolicy::kFairShare;
+  std::int64_t priority = 1;
+  std::int64_t waited_seconds = 0;
+  std::int64_t attained_gpu_seconds = 0;
+  WallTime submitted;
+  JobIndex job = 0;
+
+  bool operator<(const AdmissionKey& other) const {
+    const std::strong_ordering by_policy = Compare(other);
+    if (by_policy != 0) return by_policy > 0;  // the higher claim is first
+    return std::tie(submitted, job) < std::tie(other.submitted, other.job);
+  }
+
+ private:
+  std::strong_ordering Compare(const AdmissionKey& other) const {
+    if (policy == QueuePolicy::kFifo) return std::strong_ordering::equal;
+    if (policy == QueuePolicy::kPriority) return priority <=> other.priority;
+    return Wide{priority} * (kHour + waited_seconds) * (kHour + other.attained_gpu_seconds) <=>
+           Wide{other.priority} * (kHour + other.waited_seconds) * (kHour + attained_gpu_seconds);
+  }
+};
+
+std::int64_t SecondsSince(WallTime time, WallTime now) {
+  return std::max<std::int64_t>(std::chrono::floor<Seconds>(now - time).count(), 0);
+}
+
+AdmissionKey KeyOf(const Model& model, JobIndex job) {
+  const JobView& view = *model.jobs[job].view;
+  const QueueView& queue = *model.QueueOf(job).view;
+  const WallTime now = model.snapshot->now;
+  const Seconds age{view.attained_at ? SecondsSince(*view.attained_at, now) : 0};
+  const bool waits = !model.jobs[job].admitted_before();
+  return {
+      .policy = queue.policy,
+      .priority = view.priority,
+      .waited_seconds = waits ? SecondsSince(view.waiting_since.value_or(view.submitted), now) : 0,
+      .attained_gpu_seconds = Decayed(view.attained_gpu_seconds, age, queue.half_life),
+      .submitted = view.submitted,
+      .job = job};
+}
+
+}  // namespace
+
+std::int64_t Decayed(std::int64_t gpu_seconds, Seconds age, Seconds half_life) {
+  const std::int64_t halvings = age / half_life;
+  if (halvings > 62) return 0;
+  const std::int64_t left = gpu_seconds >> halvings;
+  const std::int64_t rest = (age % half_life).count();
+  return left - static_cast<std::int64_t>(Wide{left} * rest / (2 * half_life.count()));
+}
+
+std::vector<JobIndex> InAdmissionOrder(const Model& model, std::vector<JobIndex> jobs) {
+  std::vector<AdmissionKey> keys;
+  keys.reserve(jobs.size());
+  for (const JobIndex job : jobs) keys.push_back(KeyOf(model, job));
+  std::ranges::sort(keys, std::less());
+  std::ranges::transform(keys, jobs.begin(), &AdmissionKey::job);
+  return jobs;
+}
+
+}  // namespace pliant::planner

@@ -1,0 +1,149 @@
+#include "operator/planner/entitlement.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "base/bounded.h"
+#include "operator/planner/apportion.h"
+
+namespace pliant::planner {
+namespace {
+
+bool CouldBeAdmitted(const Model& model, JobIndex index) {
+  const Job& job = model.jobs[index];
+  return model.queues[job.queue].admits() && job.view->may_use_queue && job.demand >= job.minimum &&
+         model.fits[job.fit].slots >= job.minimum;
+}
+
+// Learners that it can use, that could fit, next to those that it holds on nodes which take no new
+// ones, and that its namespace may have.
+LearnerCount UsableLearners(const Model& model, const Job& job) {
+  std::int64_t room = BoundedSum(model.fits[job.fit].slots, std::ssize(job.held));
+  if (job.budget) room = std::min(room, model.budgets[*job.budget].gpus / job.needs().gpus);
+  return static_cast<LearnerCount>(std::min<std::int64_t>(job.demand, room));
+}
+
+std::int64_t LimitOf(const QueueView& queue) { return queue.limit_gpus.value_or(INT64_MAX); }
+
+// Sums up what jobs can use; jobs of a namespace together no more than its budget.
+class DemandSum {
+ public:
+  explicit DemandSum(const Model& model) : model_(model) {}
+
+  void Add(const Job& job, std::int64_t gpus) {
+    if (job.budget) {
+      std::int64_t& of_namespace = by_budget_[*job.budget];
+      gpus = std::min(gpus, model_.budgets[*job.budget].gpus - of_namespace);
+      of_namespace += gpus;
+    }
+    gpus_ += gpus;
+  }
+  std::int64_t gpus() const { return gpus_; }
+
+ private:
+  const Model& model_;
+  std::map<int, std::int64_t> by_budget_;
+  std::int64_t gpus_ = 0;
+};
+
+QueueShares FiguresOf(const Model& model, const Queue& queue, const std::vector<Share>& shares) {
+  QueueShares figures;
+  DemandSum demand(model);
+  for (const JobIndex index : queue.jobs) {
+    const Job& job = model.jobs[index];
+    const bool has_place = HasPlace(shares[index].standing);
+    if (!has_place && !CouldBeAdmitted(model, index)) continue;
+    demand.Add(job, UsableLearners(model, job) * job.needs().gpus);
+    if (has_place) figures.kept_gpus += job.minimum * job.needs().gpus;
+  }
+  figures.demand_gpus = std::max(std::min(demand.gpus(), LimitOf(*queue.view)), figures.kept_gpus);
+  return figures;
+}
+
+std::int64_t HeldGpus(const Model& model, const Queue& queue) {
+  std::int64_t held = 0;
+  for (const JobIndex index : queue.jobs) {
+    held += std::ssize(model.jobs[index].held) * model.jobs[index].needs().gpus;
+  }
+  return held;
+}
+
+// Its admitted jobs in the order that decides equal claims, or, by its policy, everything.
+std::vector<JobIndex> AdmittedJobs(const Model& model, const Queue& queue,
+                                   const std::vector<Share>& shares) {
+  std::vector<JobIndex> jobs;
+  std::ranges::copy_if(queue.jobs, std::back_inserter(jobs),
+                       [&](JobIndex job) { return HasPlace(shares[job].standing); });
+  const bool by_priority = queue.view->policy == QueuePolicy::kPriority;
+  std::ranges::sort(jobs, {}, [&](JobIndex job) {
+    const JobView& view = *model.jobs[job].view;
+    return std::tuple(by_priority ? -view.priority : 0, view.submitted, job);
+  });
+  return jobs;
+}
+
+}  // namespace
+
+std::int64_t UnlentGpus(const QueueView& queue, std::int64_t demand_gpus) {
+  if (!queue.lending_limit_gpus) return 0;
+  const std::int64_t unused = std::max<std::int64_t>(queue.guaranteed_gpus - demand_gpus, 0);
+  return std::max<std::int64_t>(unused - *queue.lending_limit_gpus, 0);
+}
+
+std::int64_t WithheldFrom(QueueIndex queue, const Model& model,
+                          const std::vector<QueueShares>& queues) {
+  std::int64_t withheld = model.snapshot->reserved_gpus;
+  for (QueueIndex other = 0; other < std::ssize(queues); ++other) {
+    if (other != queue)
+      withheld += UnlentGpus(*model.queues[other].view, queues[other].demand_gpus);
+  }
+  return withheld;
+}
+
+std::vector<QueueShares> EntitleQueues(const Model& model, const std::vector<Share>& shares) {
+  std::vector<QueueShares> queues;
+  std::vector<Claimant> claimants;
+  std::int64_t seats = model.capacity_gpus - model.snapshot->reserved_gpus;
+  for (const Queue& queue : model.queues) {
+    queues.push_back(FiguresOf(model, queue, shares));
+    const QueueShares& figures = queues.back();
+    seats -= UnlentGpus(*queue.view, figures.demand_gpus);
+    claimants.push_back({.weight = queue.view->weight,
+                         .floor = queue.view->guaranteed_gpus,
+                         .kept = figures.kept_gpus,
+                         .cap = figures.demand_gpus,
+                         .held = HeldGpus(model, queue)});
+  }
+  const std::vector<std::int64_t> entitled = Apportion(claimants, seats);
+  for (std::size_t index = 0; index < queues.size(); ++index) {
+    queues[index].entitled_gpus = entitled[index];
+  }
+  return queues;
+}
+
+void EntitleJobs(const Model& model, const std::vector<QueueShares>& queues,
+                 std::vector<Share>& shares) {
+  for (QueueIndex index = 0; index < std::ssize(queues); ++index) {
+    const Queue& queue = model.queues[index];
+    const std::vector<JobIndex> jobs = AdmittedJobs(model, queue, shares);
+    std::vector<Claimant> claimants;
+    claimants.reserve(jobs.size());
+    for (const JobIndex job : jobs) {
+      const Job& of = model.jobs[job];
+      const std::int64_t gpus = of.needs().gpus;
+      const LearnerCount usable = std::max(UsableLearners(model, of), of.minimum);
+      claimants.push_back({.weight = of.view->priority,
+                           .kept = of.minimum * gpus,
+                           .cap = usable * gpus,
+                           .held = std::ssize(of.held) * gpus});
+    }
+    const bool in_order = queue.view->policy != QueuePolicy::kFairShare;
+    const std::int64_t seats = queues[index].entitled_gpus;
+    const std::vector<std::int64_t> entitled =
+        in_order ? ApportionInOrder(claimants, seats) : Apportion(claimants, seats);
+    for (std::size_t at = 0; at < jobs.size(); ++at) shares[jobs[at]].entitled_gpus = entitled[at];
+  }
+}
+
+}  // namespace pliant::planner

@@ -1,0 +1,198 @@
+#include "operator/planner/filling.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "operator/planner/entitlement.h"
+#include "operator/planner/sizes.h"
+
+namespace pliant::planner {
+namespace {
+
+// The next size that a job may get, and its claim to the last GPU of it by Sainte-Laguë's rule.
+struct NextSize {
+  JobIndex job = 0;
+  LearnerCount to = 0;
+  std::int64_t more_gpus = 0;
+  // In queues whose jobs have precedence, the highest goes first; else all have 0.
+  std::int64_t precedence = 0;
+  std::int64_t priority = 0;
+  std::int64_t divisor = 1;  // 2 * GPUs held + 1, if a learner has one GPU
+  bool keeps = false;        // the job already has these learners
+  WallTime submitted;
+
+  // Whether it comes after the other. Among equal claims the one that changes nothing goes first,
+  // then the older job.
+  bool operator<(const NextSize& other) const {
+    return std::tuple(precedence, priority * other.divisor, keeps, other.submitted, other.job) <
+           std::tuple(other.precedence, other.priority * divisor, other.keeps, submitted, job);
+  }
+};
+
+class Filler {
+ public:
+  Filler(const Model& model, Protection protection, Sharing& sharing)
+      : model_(model), protection_(protection), sharing_(sharing), next_(model.queues.size()) {
+    for (QueueIndex queue = 0; queue < std::ssize(model.queues); ++queue) {
+      withheld_.push_back(WithheldFrom(queue, model, sharing.queues));
+    }
+  }
+
+  void Run() {
+    Fill([this](JobIndex job) { return EntitledSize(job); });
+    for (JobIndex job = 0; job < std::ssize(model_.jobs); ++job) {
+      Share& share = sharing_.shares[job];
+      share.entitled_learners = std::min(sharing_.assignment.LearnersOf(job),
+                                         std::max(EntitledSize(job), LearnerCount{0}));
+    }
+    lends_ = true;
+    Fill([this](JobIndex job) { return model_.jobs[job].demand; });
+    // A job that was refused while others still got GPUs, or while GPUs are left, lacks suitable
+    // nodes.
+    for (const Refusal& refusal : refusals_) {
+      const bool left = sharing_.assignment.free_gpus() >= model_.jobs[refusal.job].needs().gpus;
+      Share& share = sharing_.shares[refusal.job];
+      if (share.stopped_by == StoppedBy::kOthers && (refusal.grants < grants_ || left)) {
+        share.stopped_by = StoppedBy::kNodes;
+      }
+    }
+    for (JobIndex job = 0; job < std::ssize(model_.jobs); ++job) {
+      sharing_.shares[job].learners = sharing_.assignment.LearnersOf(job);
+    }
+  }
+
+ private:
+  struct Refusal {
+    JobIndex job = 0;
+    std::int64_t grants = 0;  // number of grants made before this refusal
+  };
+
+  LearnerCount EntitledSize(JobIndex job) const {
+    const Job& of = model_.jobs[job];
+    if (!of.active) return 0;
+    const std::int64_t entitled = sharing_.shares[job].entitled_gpus / of.needs().gpus;
+    return static_cast<LearnerCount>(std::min<std::int64_t>(entitled, of.demand));
+  }
+
+  // The next size for the job; nullopt if it has all that it may have.
+  template <typename MaxSize>
+  std::optional<NextSize> Next(JobIndex job, const MaxSize& max_size) const {
+    const Job& of = model_.jobs[job];
+    const LearnerCount now = sharing_.assignment.LearnersOf(job);
+    LearnerCount max = max_size(job);
+    if (protection_ == Protection::kFreshAndFrozen && of.frozen_size) max = *of.frozen_size;
+    const std::optional<LearnerCount> to = NextFasterSize(*of.view, now);
+    if (!to || *to > max) return std::nullopt;
+    const QueuePolicy policy = model_.QueueOf(job).view->policy;
+    const std::int64_t age = -of.view->submitted.time_since_epoch().count();
+    return NextSize{.job = job,
+                    .to = *to,
+                    .more_gpus = model_.GpusOf(job, *to - now),
+                    .precedence = policy == QueuePolicy::kPriority ? of.view->priority
+                                  : policy == QueuePolicy::kFifo   ? age
+                                                                   : 0,
+                    .priority = of.view->priority,
+                    .divisor = of.needs().gpus * (2 * std::int64_t{*to} - 1),
+                    .keeps = *to <= std::ssize(of.held),
+                    .submitted = of.view->submitted};
+  }
+
+  template <typename MaxSize>
+  void Push(JobIndex job, const MaxSize& max_size) {
+    if (const auto next = Next(job, max_size)) {
+      std::vector<NextSize>& sizes = next_[model_.jobs[job].queue];
+      sizes.push_back(*next);
+      std::push_heap(sizes.begin(), sizes.end());
+    }
+  }
+
+  // The queue with the highest claim to the GPUs that its first job wants; nullopt: no job wants
+  // any.
+  std::optional<QueueIndex> NextQueue() const {
+    if (next_.size() == 1) return next_[0].empty() ? std::nullopt : std::optional(0);
+    std::optional<QueueIndex> best;
+    std::tuple<std::int64_t, bool> best_claim;
+    std::int64_t best_divisor = 1;
+    for (QueueIndex queue = 0; queue < std::ssize(next_); ++queue) {
+      if (next_[queue].empty()) continue;
+      const NextSize& first = next_[queue].front();
+      const std::int64_t weight = model_.queues[queue].view->weight;
+      const std::int64_t divisor =
+          2 * (sharing_.assignment.GpusOfQueue(queue) + first.more_gpus) - 1;
+      if (best) {
+        const auto claim = std::tuple(weight * best_divisor, first.keeps);
+        const auto other = std::tuple(std::get<0>(best_claim) * divisor, std::get<1>(best_claim));
+        if (claim <= other) continue;
+      }
+      best = queue;
+      best_claim = {weight, first.keeps};
+      best_divisor = divisor;
+    }
+    return best;
+  }
+
+  template <typename MaxSize>
+  void Fill(const MaxSize& max_size) {
+    for (JobIndex job = 0; job < std::ssize(model_.jobs); ++job) {
+      const bool grows = sharing_.shares[job].standing == AdmissionState::kAdmitted;
+      if (grows) Push(job, max_size);
+    }
+    while (const std::optional<QueueIndex> queue = NextQueue()) {
+      std::vector<NextSize>& sizes = next_[*queue];
+      std::pop_heap(sizes.begin(), sizes.end());
+      const NextSize top = sizes.back();
+      sizes.pop_back();
+      if (Grant(top)) Push(top.job, max_size);
+    }
+  }
+
+  bool Grant(const NextSize& size) {
+    Assignment& assignment = sharing_.assignment;
+    StoppedBy& stopped_by = sharing_.shares[size.job].stopped_by;
+    const Job& job = model_.jobs[size.job];
+    const LearnerCount more = size.to - assignment.LearnersOf(size.job);
+    const std::int64_t limit = model_.queues[job.queue].view->limit_gpus.value_or(INT64_MAX);
+    if (!assignment.IsInBudget(size.job, more)) {
+      stopped_by = StoppedBy::kBudget;
+      return false;
+    }
+    if (assignment.GpusOfQueue(job.queue) + size.more_gpus > limit) {
+      stopped_by = StoppedBy::kQueueLimit;
+      return false;
+    }
+    const bool are_left = assignment.free_gpus() >= size.more_gpus;
+    if (lends_ && are_left && assignment.free_gpus() - size.more_gpus < withheld_[job.queue]) {
+      stopped_by = StoppedBy::kReserved;
+      return false;
+    }
+    const bool one_would_fit = more > 1 && assignment.free_gpus() >= job.needs().gpus;
+    if (!assignment.Add(size.job, more)) {
+      stopped_by = one_would_fit ? StoppedBy::kSizes : StoppedBy::kOthers;
+      if (!one_would_fit) refusals_.push_back({size.job, grants_});
+      return false;
+    }
+    ++grants_;
+    return true;
+  }
+
+  const Model& model_;
+  const Protection protection_;
+  Sharing& sharing_;
+  std::vector<std::vector<NextSize>> next_;  // by queue: a heap
+  std::vector<std::int64_t> withheld_;       // GPUs, by queue
+  bool lends_ = false;
+  std::int64_t grants_ = 0;
+  std::vector<Refusal> refusals_;
+};
+
+}  // namespace
+
+void FillUp(const Model& model, Protection protection, Sharing& sharing) {
+  EntitleJobs(model, sharing.queues, sharing.shares);
+  Filler(model, protection, sharing).Run();
+}
+
+}  // namespace pliant::planner
