@@ -194,6 +194,7 @@ AdmissionState Admission::WhyNever(JobIndex job) const {
   const Job& of = model_.jobs[job];
   const Queue& queue = model_.QueueOf(job);
   if (!queue.exists) return kQueueMissing;
+  if (!model_.pool_exists) return kPoolMissing;
   if (!of.view->may_use_queue) return kQueueRefused;
   if (!queue.admits()) return kQueueStopped;
   const Fit& fit = model_.fits[of.fit];

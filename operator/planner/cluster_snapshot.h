@@ -50,8 +50,22 @@ struct NodeVersion {
   bool operator==(const NodeVersion&) const { return true; }
 };
 
+// The pool of queues and nodes that name none, and the queue of jobs that name none. Both exist if
+// no object defines them.
+inline constexpr std::string_view kBuiltInPool = "default";
+inline constexpr std::string_view kBuiltInQueue = "default";
+
+// Nodes whose GPUs the same queues share. Each pool is planned by itself.
+struct PoolView {
+  std::string name{kBuiltInPool};
+  std::int64_t reserved_gpus = 0;  // GPUs that jobs leave free
+  bool operator==(const PoolView&) const = default;
+};
+
+// A node whose GPUs of two kinds belong to two pools is there twice.
 struct NodeView {
   std::string name;
+  std::string pool{kBuiltInPool};
   Resources allocatable;
   // Used by all pods bound (or nominated) to the node that are not learners: pods of other
   // workloads, daemons, coordinators.
@@ -135,9 +149,6 @@ struct AvoidedNode {
   bool operator==(const AvoidedNode&) const = default;
 };
 
-// The queue of jobs that name none. It exists if no object defines it.
-inline constexpr std::string_view kBuiltInQueue = "default";
-
 enum class QueuePolicy {
   kFairShare,  // its jobs share by priority, which is a weight
   kPriority,   // a job of a higher priority gets all that it can use before the next one grows
@@ -150,9 +161,10 @@ enum class QueueStop {
   kDrain,  // admitted jobs are released too
 };
 
-// A share of the GPUs, which the jobs of the queue divide among themselves.
+// A share of a pool's GPUs, which the jobs of the queue divide among themselves.
 struct QueueView {
-  std::string name = "default";
+  std::string name{kBuiltInQueue};
+  std::string pool{kBuiltInPool};
   int weight = 100;  // at least 1; relative to the other queues
   // GPUs that it gets back from others as soon as it can use them.
   std::int64_t guaranteed_gpus = 0;
@@ -173,7 +185,10 @@ struct JobView {
   JobKey key;
   // A queue that the snapshot lacks admits no job, except "default", which then has the defaults of
   // QueueView. Jobs that were admitted before continue.
-  std::string queue = "default";
+  std::string queue{kBuiltInQueue};
+  // That of its queue. A pool that the snapshot lacks has no nodes, except "default": it has the
+  // defaults of PoolView.
+  std::string pool{kBuiltInPool};
   bool may_use_queue = true;  // otherwise it is not admitted, but continues if it was before
   int priority = 5000;
   LearnerCount min_learners = 1;
@@ -227,7 +242,7 @@ struct ClusterSnapshot {
   std::vector<JobView> jobs;       // all jobs, including finished ones; in any order
   std::vector<GpuBudget> budgets;  // of the namespaces that have one; in any order
   std::vector<QueueView> queues;   // in any order
-  std::int64_t reserved_gpus = 0;  // GPUs that jobs leave free
+  std::vector<PoolView> pools;     // in any order
   bool operator==(const ClusterSnapshot&) const = default;
 };
 

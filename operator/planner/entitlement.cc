@@ -93,7 +93,7 @@ std::int64_t UnlentGpus(const QueueView& queue, std::int64_t demand_gpus) {
 
 std::int64_t WithheldFrom(QueueIndex queue, const Model& model,
                           const std::vector<QueueShares>& queues) {
-  std::int64_t withheld = model.snapshot->reserved_gpus;
+  std::int64_t withheld = model.pool.reserved_gpus;
   for (QueueIndex other = 0; other < std::ssize(queues); ++other) {
     if (other != queue)
       withheld += UnlentGpus(*model.queues[other].view, queues[other].demand_gpus);
@@ -104,7 +104,7 @@ std::int64_t WithheldFrom(QueueIndex queue, const Model& model,
 std::vector<QueueShares> EntitleQueues(const Model& model, const std::vector<Share>& shares) {
   std::vector<QueueShares> queues;
   std::vector<Claimant> claimants;
-  std::int64_t seats = model.capacity_gpus - model.snapshot->reserved_gpus;
+  std::int64_t seats = model.capacity_gpus - model.pool.reserved_gpus;
   for (const Queue& queue : model.queues) {
     queues.push_back(FiguresOf(model, queue, shares));
     const QueueShares& figures = queues.back();

@@ -3,13 +3,16 @@
 namespace pliant::planner {
 
 void FitMemory::BeginPlan() {
-  std::erase_if(entries_, [this](const auto& item) { return item.second.plan != plan_; });
+  for (auto& [pool, entries] : pools_) {
+    std::erase_if(entries, [this](const auto& item) { return item.second.plan != plan_; });
+  }
+  std::erase_if(pools_, [](const auto& item) { return item.second.empty(); });
   ++plan_;
 }
 
-std::vector<Obstacle> FitMemory::Compare(const PodNeeds& needs,
+std::vector<Obstacle> FitMemory::Compare(const std::string& pool, const PodNeeds& needs,
                                          std::span<const NodeView* const> nodes) {
-  Entry& entry = entries_[needs];
+  Entry& entry = pools_[pool][needs];
   entry.plan = plan_;
   entry.nodes.resize(nodes.size());
   std::vector<Obstacle> obstacles(nodes.size(), Obstacle::kNone);

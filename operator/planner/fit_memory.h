@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "operator/planner/cluster_snapshot.h"
@@ -17,9 +18,11 @@ class FitMemory {
  public:
   // Call when a plan begins: removes the entries that the previous plan did not use.
   void BeginPlan();
-  // Checks labels and taints of each node against `needs`: kTaint, kLabels or kNone. Faster if
-  // `nodes` are mostly those of the previous plan in the same order; null: there is no such node.
-  std::vector<Obstacle> Compare(const PodNeeds& needs, std::span<const NodeView* const> nodes);
+  // Checks labels and taints of each node of the pool against `needs`: kTaint, kLabels or kNone.
+  // Faster if `nodes` are mostly those of the previous plan in the same order; null: there is no
+  // such node.
+  std::vector<Obstacle> Compare(const std::string& pool, const PodNeeds& needs,
+                                std::span<const NodeView* const> nodes);
   std::uint64_t comparisons() const { return comparisons_; }  // so far
 
  private:
@@ -32,7 +35,7 @@ class FitMemory {
     std::vector<Seen> nodes;
   };
 
-  std::map<PodNeeds, Entry> entries_;
+  std::map<std::string, std::map<PodNeeds, Entry>> pools_;
   std::uint64_t plan_ = 0;
   std::uint64_t comparisons_ = 0;
 };

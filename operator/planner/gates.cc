@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <string>
 #include <string_view>
 #include <tuple>
 #include <vector>
@@ -13,16 +14,54 @@ namespace {
 struct Candidate {
   const JobView* job = nullptr;
   const LearnerView* learner = nullptr;
+  Resources* room = nullptr;
+};
+
+// What is free on nodes that take pods. A node is there once for each pool that it belongs to.
+class FreeRoom {
+ public:
+  explicit FreeRoom(const std::vector<NodeView>& nodes) {
+    for (const NodeView& node : nodes) {
+      Room room{.pool = node.pool};
+      if (node.ready && node.schedulable) room.free = node.allocatable - node.foreign;
+      nodes_[node.name].push_back(room);
+    }
+  }
+
+  // For pods of the pool; null: the node is not in it.
+  Resources* Find(const std::string& pool, const std::string& node) {
+    const auto at = nodes_.find(node);
+    if (at == nodes_.end()) return nullptr;
+    const auto room = std::ranges::find(at->second, pool, &Room::pool);
+    return room == at->second.end() ? nullptr : &room->free;
+  }
+
+  // A pod of the pool holds its resources. In another pool it takes no GPUs of the node, if the
+  // node offers GPUs of its own pool.
+  void Take(const std::string& pool, const std::string& node, const Resources& needs) {
+    const auto at = nodes_.find(node);
+    if (at == nodes_.end()) return;
+    const bool is_member = std::ranges::contains(at->second, pool, &Room::pool);
+    for (Room& room : at->second) {
+      Resources takes = needs;
+      if (is_member && room.pool != pool) takes.gpus = 0;
+      room.free -= takes;
+    }
+  }
+
+ private:
+  struct Room {
+    std::string_view pool;
+    Resources free;
+  };
+  std::map<std::string_view, std::vector<Room>> nodes_;
 };
 
 }  // namespace
 
 std::vector<GateOpening> OpenGates(const ClusterSnapshot& snapshot,
                                    const std::vector<Decision>& decisions) {
-  std::map<std::string_view, Resources> free;
-  for (const NodeView& node : snapshot.nodes) {
-    if (node.ready && node.schedulable) free[node.name] = node.allocatable - node.foreign;
-  }
+  FreeRoom free(snapshot.nodes);
   std::map<std::string_view, const Decision*> decision_of;  // by uid
   std::vector<Candidate> candidates;
   for (const Decision& decision : decisions) {
@@ -31,13 +70,14 @@ std::vector<GateOpening> OpenGates(const ClusterSnapshot& snapshot,
   for (const JobView& job : snapshot.jobs) {
     const auto decision = decision_of.find(job.key.uid);
     for (const LearnerView& learner : job.learners) {
-      const auto node = free.find(learner.node);
-      if (node == free.end()) continue;
       if (learner.state != LearnerState::kGated) {
-        node->second -= job.needs.resources;
-      } else if (decision != decision_of.end() &&
-                 std::ranges::contains(decision->second->keep, learner.name)) {
-        candidates.push_back({&job, &learner});
+        free.Take(job.pool, learner.node, job.needs.resources);
+        continue;
+      }
+      Resources* const room = free.Find(job.pool, learner.node);
+      if (room != nullptr && decision != decision_of.end() &&
+          std::ranges::contains(decision->second->keep, learner.name)) {
+        candidates.push_back({&job, &learner, room});
       }
     }
   }
@@ -47,10 +87,9 @@ std::vector<GateOpening> OpenGates(const ClusterSnapshot& snapshot,
            std::tie(right.learner->created, right.job->key, right.learner->name);
   });
   std::vector<GateOpening> open;
-  for (const auto& [job, learner] : candidates) {
-    Resources& room = free.at(learner->node);
-    if (!Fits(job->needs.resources, room)) continue;
-    room -= job->needs.resources;
+  for (const auto& [job, learner, room] : candidates) {
+    if (!Fits(job->needs.resources, *room)) continue;
+    free.Take(job->pool, learner->node, job->needs.resources);
     open.push_back({.job = job->key, .learner = learner->name, .node = learner->node});
   }
   return open;

@@ -1,10 +1,15 @@
 #include <algorithm>
+#include <cstdint>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <ranges>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include "base/bounded.h"
 #include "operator/planner/model.h"
 #include "operator/planner/placement.h"
 #include "operator/planner/plan.h"
@@ -68,15 +73,59 @@ void SortLearners(const Model& model, JobIndex index, const Assignment& placed,
   }
 }
 
-}  // namespace
-
-Plan MakePlan(const ClusterSnapshot& snapshot, const Policy& policy) {
-  FitMemory none;
-  return MakePlan(snapshot, policy, none);
+// The pools that objects define or name, by name.
+std::vector<PoolScope> ScopesOf(const ClusterSnapshot& snapshot) {
+  std::map<std::string_view, PoolScope> scopes;
+  for (const PoolView& pool : snapshot.pools) scopes[pool.name] = {.pool = pool};
+  const auto name = [&](const std::string& pool) {
+    if (scopes.contains(pool)) return;
+    scopes[pool] = {.pool = {.name = pool}, .exists = pool == kBuiltInPool};
+  };
+  for (const NodeView& node : snapshot.nodes) name(node.pool);
+  for (const QueueView& queue : snapshot.queues) name(queue.pool);
+  for (const JobView& job : snapshot.jobs) name(job.pool);
+  std::vector<PoolScope> sorted;
+  for (auto& [key, scope] : scopes) sorted.push_back(std::move(scope));
+  return sorted;
 }
 
-Plan MakePlan(const ClusterSnapshot& snapshot, const Policy& policy, FitMemory& memory) {
-  const Model model = MakeModel(snapshot, policy, memory);
+// What the pools before this one got in this plan, and the pools after it hold, is not left for it.
+std::vector<GpuBudget> BudgetsOf(const ClusterSnapshot& snapshot, const Plan& plan,
+                                 const std::string& pool) {
+  std::vector<GpuBudget> budgets = snapshot.budgets;
+  const auto take = [&](const std::string& name_space, std::int64_t gpus) {
+    const auto at = std::ranges::find(budgets, name_space, &GpuBudget::name_space);
+    if (at != budgets.end()) at->gpus = std::max<std::int64_t>(at->gpus - gpus, 0);
+  };
+  std::map<JobKey, LearnerCount> decided;
+  for (const Decision& decision : plan.decisions) decided[decision.job] = decision.to;
+  for (const JobView& job : snapshot.jobs) {
+    if (job.pool == pool) continue;
+    const auto at = decided.find(job.key);
+    const std::int64_t learners =
+        at != decided.end() ? at->second : static_cast<std::int64_t>(job.learners.size());
+    take(job.key.name_space, learners * job.needs.resources.gpus);
+  }
+  return budgets;
+}
+
+PoolShare ShareOf(const Model& model, const std::vector<QueueShare>& queues) {
+  PoolShare share{
+      .pool = model.pool.name, .exists = model.pool_exists, .capacity = model.capacity_gpus};
+  for (const Node& node : model.nodes) {
+    if (node.view == nullptr) continue;
+    ++share.nodes;
+    share.foreign =
+        BoundedSum(share.foreign, std::min(node.view->foreign.gpus, node.view->allocatable.gpus));
+  }
+  for (const QueueShare& queue : queues) share.allocated += queue.allocated;
+  return share;
+}
+
+// Adds what the plan says on one pool.
+void PlanPool(const ClusterSnapshot& snapshot, const PoolScope& scope, const Policy& policy,
+              FitMemory& memory, Plan& plan) {
+  const Model model = MakeModel(snapshot, scope, policy, memory);
   const Sharing fair = ShareOut(model, policy, Protection::kNobody);
   const std::optional<Sharing> with_protection = ShareWithProtection(model, policy, fair);
   const Sharing& given = with_protection ? *with_protection : fair;
@@ -86,14 +135,6 @@ Plan MakePlan(const ClusterSnapshot& snapshot, const Policy& policy, FitMemory& 
   for (const auto& [job, share] : std::views::zip(model.jobs, given.shares)) {
     if (share.learners > 0) priorities[job.queue] += job.view->priority;
   }
-
-  Plan plan{.queues = ReportQueues(model, given),
-            .capacity_gpus = model.capacity_gpus,
-            .again_at = model.again_at};
-  if (given.again_at && (!plan.again_at || *given.again_at < *plan.again_at)) {
-    plan.again_at = given.again_at;
-  }
-  plan.decisions.reserve(model.jobs.size());
   for (JobIndex index = 0; index < std::ssize(model.jobs); ++index) {
     const Job& job = model.jobs[index];
     Decision decision{.job = job.view->key,
@@ -111,6 +152,36 @@ Plan MakePlan(const ClusterSnapshot& snapshot, const Policy& policy, FitMemory& 
                                    .queue = given.queues[job.queue],
                                    .priorities = priorities[job.queue]});
     plan.decisions.push_back(std::move(decision));
+  }
+  std::vector<QueueShare> queues = ReportQueues(model, given);
+  plan.pools.push_back(ShareOf(model, queues));
+  std::ranges::move(queues, std::back_inserter(plan.queues));
+  plan.capacity_gpus = BoundedSum(plan.capacity_gpus, model.capacity_gpus);
+  for (const std::optional<WallTime>& time : {model.again_at, given.again_at}) {
+    if (time && (!plan.again_at || *time < *plan.again_at)) plan.again_at = time;
+  }
+}
+
+}  // namespace
+
+Plan MakePlan(const ClusterSnapshot& snapshot, const Policy& policy) {
+  FitMemory none;
+  return MakePlan(snapshot, policy, none);
+}
+
+Plan MakePlan(const ClusterSnapshot& snapshot, const Policy& policy, FitMemory& memory) {
+  memory.BeginPlan();
+  Plan plan;
+  plan.decisions.reserve(snapshot.jobs.size());
+  std::vector<PoolScope> scopes = ScopesOf(snapshot);
+  for (PoolScope& scope : scopes) {
+    scope.budgets =
+        scopes.size() == 1 ? snapshot.budgets : BudgetsOf(snapshot, plan, scope.pool.name);
+    PlanPool(snapshot, scope, policy, memory, plan);
+  }
+  if (scopes.size() > 1) {
+    std::ranges::sort(plan.decisions, {}, &Decision::job);
+    std::ranges::sort(plan.queues, {}, &QueueShare::queue);
   }
   plan.gates_open = OpenGates(snapshot, plan.decisions);
   return plan;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -43,14 +44,17 @@ std::string_view NameOf(const Queue& queue) { return queue.view->name; }
 
 class Builder {
  public:
-  Builder(const ClusterSnapshot& snapshot, const Policy& policy, FitMemory& memory)
-      : snapshot_(snapshot), policy_(policy), memory_(memory) {
+  Builder(const ClusterSnapshot& snapshot, const PoolScope& scope, const Policy& policy,
+          FitMemory& memory)
+      : snapshot_(snapshot), scope_(scope), policy_(policy), memory_(memory) {
     model_.snapshot = &snapshot;
-    memory_.BeginPlan();
+    model_.pool = scope.pool;
+    model_.pool_exists = scope.exists;
   }
 
   Model Build() {
     AddNodes();
+    CountLearnersOfOtherPools();
     for (const Node& node : model_.nodes) node_views_.push_back(node.view);
     AddJobs();
     for (Job& job : model_.jobs) {
@@ -73,6 +77,7 @@ class Builder {
  private:
   void AddNodes() {
     for (const NodeView& view : snapshot_.nodes) {
+      if (view.pool != scope_.pool.name) continue;
       Node node{.view = &view, .name = view.name};
       if (MayStart(view)) {
         node.room = view.allocatable - view.foreign;
@@ -85,6 +90,7 @@ class Builder {
     // A node that does not exist (any longer) is treated like one that is not ready.
     std::vector<std::string_view> missing;
     for (const JobView& job : snapshot_.jobs) {
+      if (job.pool != scope_.pool.name) continue;
       for (const LearnerView& learner : job.learners) {
         const NodeIndex at = model_.NodeNamed(learner.node);
         const bool known = at < std::ssize(model_.nodes) && model_.nodes[at].name == learner.node;
@@ -98,9 +104,31 @@ class Builder {
     if (!missing.empty()) std::ranges::sort(model_.nodes, by_name);
   }
 
+  // A node may have left their pool for this one; then they hold GPUs of this one, too. If it is in
+  // both, they hold GPUs of another kind.
+  void CountLearnersOfOtherPools() {
+    if (snapshot_.pools.size() < 2) return;
+    std::set<std::pair<std::string_view, std::string_view>> members;  // pool, node
+    for (const NodeView& view : snapshot_.nodes) members.emplace(view.pool, view.name);
+    for (const JobView& job : snapshot_.jobs) {
+      if (job.pool == scope_.pool.name) continue;
+      for (const LearnerView& learner : job.learners) {
+        const NodeIndex at = model_.NodeNamed(learner.node);
+        const bool is_here = at < std::ssize(model_.nodes) && model_.nodes[at].name == learner.node;
+        if (!is_here || learner.state == LearnerState::kGated) continue;
+        Resources takes = job.needs.resources;
+        if (members.contains({job.pool, learner.node})) takes.gpus = 0;
+        Resources& room = model_.nodes[at].room;
+        room -= takes;
+        room.gpus = std::max<std::int64_t>(room.gpus, 0);
+      }
+    }
+  }
+
   void AddJobs() {
     model_.jobs.reserve(snapshot_.jobs.size());
     for (const JobView& view : snapshot_.jobs) {
+      if (view.pool != scope_.pool.name) continue;
       Job job{.view = &view,
               .active = !view.suspended && !view.finished && view.needs.resources.gpus > 0,
               .cap = view.cap};
@@ -117,7 +145,9 @@ class Builder {
   }
 
   void AddQueues() {
-    for (const QueueView& view : snapshot_.queues) model_.queues.push_back({.view = &view});
+    for (const QueueView& view : snapshot_.queues) {
+      if (view.pool == scope_.pool.name) model_.queues.push_back({.view = &view});
+    }
     std::ranges::sort(model_.queues, {}, NameOf);
     std::vector<std::string_view> missing;
     for (const Job& job : model_.jobs) {
@@ -132,8 +162,9 @@ class Builder {
     missing.erase(duplicates.begin(), duplicates.end());
     for (const std::string_view name : missing) {
       const bool is_built_in = name == kBuiltInQueue;
-      model_.implied_queues.push_back(
-          {.name = std::string(name), .weight = is_built_in ? QueueView{}.weight : 1});
+      model_.implied_queues.push_back({.name = std::string(name),
+                                       .pool = scope_.pool.name,
+                                       .weight = is_built_in ? QueueView{}.weight : 1});
       model_.queues.push_back({.view = &model_.implied_queues.back(), .exists = is_built_in});
     }
     if (!missing.empty()) std::ranges::sort(model_.queues, {}, NameOf);
@@ -148,7 +179,7 @@ class Builder {
 
   // A lowered quota does not evict running learners.
   void SetBudgets() {
-    model_.budgets = snapshot_.budgets;
+    model_.budgets = scope_.budgets;
     std::vector<std::int64_t> held(model_.budgets.size());
     for (Job& job : model_.jobs) {
       const auto at =
@@ -180,7 +211,8 @@ class Builder {
     std::ranges::sort(key.avoided);
     const auto [at, is_new] = fits_.try_emplace(key, static_cast<int>(model_.fits.size()));
     if (!is_new) return at->second;
-    Fit fit{.needs = view.needs.resources, .obstacles = memory_.Compare(view.needs, node_views_)};
+    Fit fit{.needs = view.needs.resources,
+            .obstacles = memory_.Compare(scope_.pool.name, view.needs, node_views_)};
     for (NodeIndex index = 0; index < std::ssize(model_.nodes); ++index) {
       const Node& node = model_.nodes[index];
       if (node.view == nullptr) continue;
@@ -320,6 +352,7 @@ class Builder {
   }
 
   const ClusterSnapshot& snapshot_;
+  const PoolScope& scope_;
   const Policy& policy_;
   FitMemory& memory_;
   Model model_;
@@ -344,8 +377,9 @@ NodeIndex Model::NodeNamed(std::string_view name) const {
   return static_cast<NodeIndex>(at - nodes.begin());
 }
 
-Model MakeModel(const ClusterSnapshot& snapshot, const Policy& policy, FitMemory& memory) {
-  return Builder(snapshot, policy, memory).Build();
+Model MakeModel(const ClusterSnapshot& snapshot, const PoolScope& scope, const Policy& policy,
+                FitMemory& memory) {
+  return Builder(snapshot, scope, policy, memory).Build();
 }
 
 }  // namespace pliant::planner

@@ -79,8 +79,17 @@ struct Job {
   LearnerCount HeldOn(NodeIndex node) const;
 };
 
+// One pool of a snapshot.
+struct PoolScope {
+  PoolView pool;
+  bool exists = true;              // otherwise only queues, nodes or jobs name it
+  std::vector<GpuBudget> budgets;  // what other pools leave of the snapshot's
+};
+
 struct Model {
   const ClusterSnapshot* snapshot = nullptr;
+  PoolView pool;
+  bool pool_exists = true;
   std::vector<Node> nodes;               // by name
   std::vector<Job> jobs;                 // by key
   std::vector<Queue> queues;             // by name
@@ -97,6 +106,8 @@ struct Model {
   NodeIndex NodeNamed(std::string_view name) const;  // its index, or where it would be
 };
 
-Model MakeModel(const ClusterSnapshot& snapshot, const Policy& policy, FitMemory& memory);
+// Only what belongs to the pool enters the model; learners of other pools take room on its nodes.
+Model MakeModel(const ClusterSnapshot& snapshot, const PoolScope& scope, const Policy& policy,
+                FitMemory& memory);
 
 }  // namespace pliant::planner

@@ -46,6 +46,8 @@ std::string_view ToString(ReasonCode code) {
       return "QueueMissing";
     case ReasonCode::kQueueRefused:
       return "QueueRefused";
+    case ReasonCode::kPoolMissing:
+      return "PoolMissing";
     case ReasonCode::kQueued:
       return "Queued";
     case ReasonCode::kQueuedBehind:

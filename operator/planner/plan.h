@@ -55,6 +55,7 @@ enum class ReasonCode {
   kQueueStopped,    // its queue admits no jobs
   kQueueMissing,    // there is no such queue
   kQueueRefused,    // its namespace may not use its queue
+  kPoolMissing,     // its queue's pool does not exist
   kNoNodeFits,      // no node could ever run one of its learners
   kTooLarge,        // its minimum would not fit the empty cluster
   kSuspended,
@@ -114,6 +115,7 @@ std::ostream& operator<<(std::ostream& out, QueueState state);
 // The part of the pool that one queue gets, in GPUs.
 struct QueueShare {
   std::string queue;
+  std::string pool;
   std::int64_t demand = 0;     // of its jobs together, as far as its limit allows
   std::int64_t entitled = 0;   // its share of the pool
   std::int64_t allocated = 0;  // assigned to its jobs
@@ -127,6 +129,17 @@ struct QueueShare {
 };
 std::ostream& operator<<(std::ostream& out, const QueueShare& share);
 
+// The GPUs of one pool.
+struct PoolShare {
+  std::string pool;
+  bool exists = true;  // otherwise only queues or jobs name it
+  std::int64_t nodes = 0;
+  std::int64_t capacity = 0;   // to share; without GPUs that other pods use
+  std::int64_t allocated = 0;  // assigned to its jobs
+  std::int64_t foreign = 0;    // used by other pods
+  bool operator==(const PoolShare&) const = default;
+};
+
 // A gated learner whose GPUs are free now.
 struct GateOpening {
   JobKey job;
@@ -138,6 +151,7 @@ struct GateOpening {
 struct Plan {
   std::vector<Decision> decisions;      // one a job, by key
   std::vector<QueueShare> queues;       // by name: those that exist or have jobs
+  std::vector<PoolShare> pools;         // by name: those that exist or are named
   std::vector<GateOpening> gates_open;  // gates to open now, in this order
   std::int64_t capacity_gpus = 0;       // total to share
   // When to plan again even if nothing happens, because a cooldown or a cap ends then.

@@ -18,6 +18,7 @@ std::string CountOf(std::int64_t count, std::string_view one) {
 QueueShare Allocated(const Model& model, const Sharing& sharing, QueueIndex index) {
   const Queue& queue = model.queues[index];
   QueueShare share{.queue = queue.view->name,
+                   .pool = model.pool.name,
                    .demand = sharing.queues[index].demand_gpus,
                    .entitled = sharing.queues[index].entitled_gpus};
   for (const JobIndex job : queue.jobs) {
@@ -30,7 +31,7 @@ QueueShare Allocated(const Model& model, const Sharing& sharing, QueueIndex inde
 
 // Sets what is borrowed and lent.
 void SettleLoans(const Model& model, std::vector<QueueShare>& shares) {
-  std::int64_t unguaranteed = model.capacity_gpus - model.snapshot->reserved_gpus;
+  std::int64_t unguaranteed = model.capacity_gpus - model.pool.reserved_gpus;
   std::int64_t beyond_guarantees = 0;
   std::vector<Claimant> takers;
   std::vector<Claimant> lenders;

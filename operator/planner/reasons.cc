@@ -279,6 +279,10 @@ Reason WhyThisSize(const ReasonFacts& facts) {
       return {ReasonCode::kQueueRefused,
               Sentence("namespace ", job.view->key.name_space, " may not use queue ",
                        NameOfQueue(facts), ": its namespaceSelector does not match")};
+    case AdmissionState::kPoolMissing:
+      return {ReasonCode::kPoolMissing,
+              Sentence("queue ", NameOfQueue(facts), " is of pool ", facts.model.pool.name,
+                       ", which does not exist: an administrator has to create it")};
     case AdmissionState::kOverBudget:
       return {ReasonCode::kQuota, Sentence("waits for ", MinimumNeeds(job), ": ", Budget(facts))};
     case AdmissionState::kNoNodeFits:

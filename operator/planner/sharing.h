@@ -27,6 +27,7 @@ enum class AdmissionState {
   kQueueStopped,  // waits: its queue admits no jobs, or was drained
   kQueueMissing,  // waits: there is no such queue
   kQueueRefused,  // waits: its namespace may not use its queue
+  kPoolMissing,   // waits: its queue's pool does not exist
   kOverBudget,    // waits: its minimum would exceed its namespace's GPU budget
   kNoNodeFits,    // no node could ever run one of its learners
   kTooLarge,      // its minimum would not fit even if no other job ran

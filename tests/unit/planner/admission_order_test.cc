@@ -82,7 +82,7 @@ TEST(AdmissionOrder, ByPolicy) {
     ClusterSnapshot snapshot{.now = kStart + each.now, .queues = {each.queue}};
     for (const JobOf& job : each.jobs) snapshot.jobs.push_back(job.view);
     FitMemory memory;
-    const Model model = MakeModel(snapshot, {}, memory);
+    const Model model = MakeModel(snapshot, {}, {}, memory);
     std::vector<std::string> order;
     for (const JobIndex job : InAdmissionOrder(model, model.queues.front().jobs)) {
       order.push_back(model.jobs[job].view->key.name);

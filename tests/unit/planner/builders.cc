@@ -109,6 +109,7 @@ ClusterSnapshot SnapshotOf(const PlanCase& plan_case) {
   for (const JobOf& job : plan_case.jobs) snapshot.jobs.push_back(job.view);
   snapshot.budgets = plan_case.budgets;
   snapshot.queues = plan_case.queues;
+  snapshot.pools = plan_case.pools;
   return snapshot;
 }
 

@@ -59,6 +59,7 @@ struct PlanCase {
   Seconds now{3600};  // after kStart
   std::vector<GpuBudget> budgets = {};
   std::vector<QueueView> queues = {};
+  std::vector<PoolView> pools = {};
 };
 
 ClusterSnapshot SnapshotOf(const PlanCase& plan_case);

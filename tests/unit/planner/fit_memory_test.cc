@@ -24,12 +24,12 @@ TEST(FitMemory, ComparesWhatIsNewAndNothingElse) {
   FitMemory memory;
 
   memory.BeginPlan();
-  EXPECT_EQ(memory.Compare(in_zone, views()), (std::vector{kLabels, kLabels, kLabels}));
+  EXPECT_EQ(memory.Compare("a", in_zone, views()), (std::vector{kLabels, kLabels, kLabels}));
   EXPECT_EQ(memory.comparisons(), 3u);
   memory.BeginPlan();
-  memory.Compare(in_zone, views());
+  memory.Compare("a", in_zone, views());
   EXPECT_EQ(memory.comparisons(), 3u) << "nothing was compared again";
-  EXPECT_EQ(memory.Compare(anywhere, views()), (std::vector{kNone, kNone, kNone}));
+  EXPECT_EQ(memory.Compare("a", anywhere, views()), (std::vector{kNone, kNone, kNone}));
   EXPECT_EQ(memory.comparisons(), 6u) << "the other template was compared";
 
   // One node is labelled, another one is removed.
@@ -37,11 +37,11 @@ TEST(FitMemory, ComparesWhatIsNewAndNothingElse) {
   nodes[1].version = {4};
   nodes.erase(nodes.begin());
   memory.BeginPlan();
-  EXPECT_EQ(memory.Compare(in_zone, views()), (std::vector{kNone, kLabels}));
+  EXPECT_EQ(memory.Compare("a", in_zone, views()), (std::vector{kNone, kLabels}));
   EXPECT_EQ(memory.comparisons(), 8u);
   // The other template was not used in the last plan, so it is compared again.
   memory.BeginPlan();
-  memory.Compare(anywhere, views());
+  memory.Compare("a", anywhere, views());
   EXPECT_EQ(memory.comparisons(), 10u);
 }
 
@@ -52,7 +52,7 @@ TEST(FitMemory, NodesThatNobodyCountsAreComparedEachTime) {
   FitMemory memory;
   for (const std::uint64_t comparisons : {1, 2}) {
     memory.BeginPlan();
-    memory.Compare(needs, views);
+    memory.Compare("a", needs, views);
     EXPECT_EQ(memory.comparisons(), comparisons);
   }
 }
