@@ -32,18 +32,6 @@ std::string_view ToString(JobPhase phase) {
   return "";
 }
 
-std::string_view ToString(ConditionStatus status) {
-  switch (status) {
-    case ConditionStatus::kFalse:
-      return "False";
-    case ConditionStatus::kTrue:
-      return "True";
-    case ConditionStatus::kUnknown:
-      return "Unknown";
-  }
-  return "Unknown";
-}
-
 const Condition* FindCondition(const JobStatus& status, std::string_view type) {
   const auto found = std::ranges::find(status.conditions, type, &Condition::type);
   return found == status.conditions.end() ? nullptr : &*found;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "operator/api/condition.h"
 #include "operator/api/learner_template.h"
 #include "operator/api/meta.h"
 
@@ -62,7 +63,8 @@ struct FailurePolicy {
 
 struct JobSpec {
   std::string queue = "default";
-  int priority = 5000;
+  int priority = 5000;                // 5000 if the job asks for none
+  std::optional<int> priority_asked;  // absent: the default of its queue applies
   bool suspend = false;
   Elastic elastic;
   TrainingSpec training;
@@ -106,20 +108,6 @@ enum class JobPhase {
   kFailed,
 };
 std::string_view ToString(JobPhase phase);
-
-enum class ConditionStatus { kFalse, kTrue, kUnknown };
-std::string_view ToString(ConditionStatus status);
-
-struct Condition {
-  std::string type;
-  ConditionStatus status = ConditionStatus::kUnknown;
-  std::string reason;  // CamelCase, never empty
-  std::string message;
-  WallTime last_transition;
-  std::int64_t observed_generation = 0;
-
-  bool operator==(const Condition&) const = default;
-};
 
 // The settings that the result depends on: derived once, at admission, and then frozen.
 struct FrozenTraining {

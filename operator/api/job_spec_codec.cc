@@ -2,15 +2,14 @@
 #include <utility>
 
 #include "base/format.h"
-#include "base/utf8.h"
 #include "operator/api/job_codec.h"
+#include "operator/api/spec_and_status.h"
 
 namespace pliant::api {
 namespace {
 
 constexpr std::size_t kMaxTemplateBytes = 512 * 1024;
 constexpr std::size_t kMaxVolumeBytes = 16 * 1024;
-constexpr std::size_t kMaxProblemBytes = 512;
 constexpr int kMaxLearners = 1024;
 constexpr std::int64_t kMaxSeconds = 315'360'000;  // ten years
 
@@ -90,7 +89,9 @@ Reproducibility ReadReproducibility(Fields& fields) {
 
 void ReadSpec(Fields& fields, const JobSettings& settings, JobSpec& spec) {
   spec.queue = fields.String("queue", "default", 63);
-  spec.priority = fields.Int("priority", 5000, 1, 10000);
+  if (const auto asked = fields.OptionalInt("priority", 1, 10000)) {
+    spec.priority_asked = spec.priority = static_cast<int>(*asked);
+  }
   spec.suspend = fields.Bool("suspend");
   for (const char* required : {"elastic", "training", "checkpoint", "template"}) {
     if (!fields.Has(required)) fields.Wrong(required, "missing");
@@ -121,12 +122,10 @@ void ReadSpec(Fields& fields, const JobSettings& settings, JobSpec& spec) {
 Result<ElasticTrainingJob> DecodeJob(const nlohmann::json& object, const JobSettings& settings) {
   ElasticTrainingJob job;
   ASSIGN_OR_RETURN(job.meta, DecodeMeta(object, "pliant.dev/"));
-  Fields root(object);
-  root.Object("status", [&](Fields& fields) { ReadStatus(fields, job.status); });
-  if (root.error()) return std::unexpected(*root.error());
-  if (!root.Has("spec")) root.Wrong("spec", "missing");
-  root.Object("spec", [&](Fields& fields) { ReadSpec(fields, settings, job.spec); });
-  if (root.error()) job.unreadable = CutAtCharacter(root.error()->message, kMaxProblemBytes);
+  ASSIGN_OR_RETURN(job.unreadable,
+                   ReadSpecAndStatus(
+                       object, [&](Fields& fields) { ReadSpec(fields, settings, job.spec); },
+                       [&](Fields& fields) { ReadStatus(fields, job.status); }));
   return job;
 }
 

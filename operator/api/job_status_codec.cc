@@ -19,15 +19,7 @@ JobPhase PhaseOf(std::string_view text) {
   return JobPhase::kNew;  // also for a phase that a newer version wrote
 }
 
-ConditionStatus ConditionStatusOf(std::string_view text) {
-  if (text == "True") return ConditionStatus::kTrue;
-  if (text == "False") return ConditionStatus::kFalse;
-  return ConditionStatus::kUnknown;
-}
-
-// Bounds of counters read from a status: counting continues from them and must not overflow.
-constexpr std::int64_t kMaxCount = std::int64_t{1} << 53;
-constexpr int kMaxNextLearner = 1 << 30;
+constexpr int kMaxNextLearner = 1 << 30;  // numbering continues from it and must not overflow
 
 int Count(Fields& fields, const char* name) { return fields.Int(name, 0, 0, INT32_MAX); }
 std::int64_t LongCount(Fields& fields, const char* name) {
@@ -52,19 +44,6 @@ json EncodeTraining(const FrozenTraining& training) {
 json EncodeFailures(const FailureCount& failures) {
   if (failures == FailureCount{}) return {};
   return {{"count", failures.count}, {"step", failures.step}, {"counted", failures.counted}};
-}
-
-json EncodeConditions(const std::vector<Condition>& conditions) {
-  json list = json::array();
-  for (const Condition& condition : conditions) {
-    list.push_back({{"type", condition.type},
-                    {"status", ToString(condition.status)},
-                    {"reason", condition.reason},
-                    {"message", condition.message},
-                    {"lastTransitionTime", FormatTime(condition.last_transition)},
-                    {"observedGeneration", condition.observed_generation}});
-  }
-  return list;
 }
 
 void ReadProgress(Fields& fields, JobStatus& status) {
@@ -117,16 +96,7 @@ void ReadStatus(Fields& fields, JobStatus& status) {
   status.start_time = fields.OptionalTime("startTime");
   status.resize_time = fields.OptionalTime("resizeTime");
   status.completion_time = fields.OptionalTime("completionTime");
-  fields.Objects("conditions", 64, [&](Fields& condition) {
-    status.conditions.push_back(
-        {.type = condition.String("type"),
-         .status = ConditionStatusOf(condition.String("status")),
-         .reason = condition.String("reason"),
-         .message = condition.String("message"),
-         .last_transition = condition.OptionalTime("lastTransitionTime").value_or(WallTime{}),
-         .observed_generation = LongCount(condition, "observedGeneration")});
-  });
-  status.conditions.shrink_to_fit();  // thousands of jobs are kept in memory
+  status.conditions = ReadConditions(fields);
 }
 
 json EncodeStatus(const JobStatus& status) {

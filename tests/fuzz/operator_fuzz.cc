@@ -5,9 +5,12 @@
 
 #include "base/check.h"
 #include "operator/api/elastic_training_job.h"
+#include "operator/api/gpu_pool.h"
+#include "operator/api/name_space.h"
 #include "operator/api/node.h"
 #include "operator/api/pod.h"
 #include "operator/api/service.h"
+#include "operator/api/training_queue.h"
 #include "operator/controller/lifecycle/job_lifecycle.h"
 #include "operator/controller/model/names.h"
 #include "operator/controller/model/progress.h"
@@ -43,7 +46,19 @@ std::vector<std::string> fuzz::Seeds() {
       R"({"metadata": {"name": "n", "labels": {"a": "b"}}, "spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]},
           "status": {"allocatable": {"cpu": "4", "memory": "16Gi", "nvidia.com/gpu": "8"},
           "conditions": [{"type": "Ready", "status": "True"}]}})",
-      R"({"metadata": {"name": "s"}, "spec": {"clusterIP": "10.0.0.7", "selector": {"a": "b"}}})"};
+      R"({"metadata": {"name": "s"}, "spec": {"clusterIP": "10.0.0.7", "selector": {"a": "b"}}})",
+      R"({"metadata": {"name": "a100", "generation": 2}, "spec": {"resourceName": "nvidia.com/mig-1g.10gb",
+          "nodeSelector": {"matchLabels": {"gpu": "a100"}, "matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["b"]}]},
+          "reservedGpus": 8, "yieldToPending": true, "bounds": {"minRuntimeSeconds": 600, "cooldownSeconds": 20,
+          "gracePeriodSeconds": 50, "gpusPerJob": 64}}, "status": {"observedGeneration": 2, "nodes": 4, "capacityGpus": 32,
+          "allocatedGpus": 20, "foreignGpus": 2, "conditions": [{"type": "Ready", "status": "True", "reason": "Ready",
+          "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 2}]}})",
+      R"({"metadata": {"name": "research"}, "spec": {"pool": "a100", "namespaceSelector": {"matchExpressions": [
+          {"key": "team", "operator": "In", "values": ["x", "y"]}, {"key": "old", "operator": "DoesNotExist"}]},
+          "weight": 300, "guaranteed": 16, "limit": 64, "lendingLimit": 8, "policy": "Fifo", "queueing": "Strict",
+          "reclaim": "ShrinkOnly", "priority": {"default": 100, "max": 200}, "serviceHalfLifeSeconds": 3600, "stop": "Hold"},
+          "status": {"demand": 40, "entitled": 24, "allocated": 20, "borrowed": 4, "lent": 1, "waiting": 2, "running": 5,
+          "reason": "20 of 32 GPUs"}})"};
 }
 
 }  // namespace pliant
@@ -90,6 +105,32 @@ void ActOn(const api::ElasticTrainingJob& job) {
                    "10.0.0.1", {.gpu_resource = "nvidia.com/gpu"});
 }
 
+// Times are written in whole seconds, also if they were read with fractions.
+template <typename Decode>
+void WriteAndReadAgain(const nlohmann::json& object, const Decode& decode) {
+  const auto first = decode(object);
+  if (!first) return;
+  nlohmann::json again = object;
+  again["status"] = api::EncodeStatus(first->status);
+  const auto second = decode(again);
+  CHECK(second && api::EncodeStatus(second->status) == again["status"],
+        "what was read can be written and read");
+}
+
+void Match(const nlohmann::json& object) {
+  const std::map<std::string, std::string> labels = {{"a", "b"}, {"team", "x"}};
+  if (const auto pool = api::DecodeGpuPool(object)) {
+    CHECK(!pool->spec.node_selector.empty() || pool->spec.node_selector.Matches(labels),
+          "an empty selector matches everything");
+  }
+  if (const auto queue = api::DecodeTrainingQueue(object)) {
+    (void)queue->spec.namespace_selector.Matches(labels);
+    CHECK(!queue->unreadable.empty() ||
+              queue->spec.guaranteed <= queue->spec.limit.value_or(api::kMaxGpus),
+          "contradictions are unreadable");
+  }
+}
+
 }  // namespace
 }  // namespace pliant
 
@@ -102,14 +143,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   (void)api::DecodePod(json, "nvidia.com/gpu");
   (void)api::DecodeNode(json, "nvidia.com/gpu");
   (void)api::DecodeService(json);
-  if (const auto job = api::DecodeJob(json, {})) {
-    // Times are written in whole seconds, also if they were read with fractions.
-    nlohmann::json again = json;
-    again["status"] = api::EncodeStatus(job->status);
-    const auto read = api::DecodeJob(again, {});
-    ActOn(*job);
-    CHECK(read && api::EncodeStatus(read->status) == again["status"],
-          "what was read can be written and read");
-  }
+  (void)api::DecodeNamespace(json);
+  Match(json);
+  WriteAndReadAgain(json, api::DecodeGpuPool);
+  WriteAndReadAgain(json, api::DecodeTrainingQueue);
+  WriteAndReadAgain(json, [](const auto& object) { return api::DecodeJob(object, {}); });
+  if (const auto job = api::DecodeJob(json, {})) ActOn(*job);
   return 0;
 }

@@ -8,7 +8,6 @@
 namespace pliant::kube {
 
 inline constexpr ResourceType kConfigMaps{"", "v1", "configmaps", "ConfigMap"};
-inline constexpr ResourceType kNamespaces{"", "v1", "namespaces", "Namespace", false};
 inline constexpr ResourceType kCustomResourceDefinitions{
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", false};
 

@@ -23,7 +23,9 @@ TEST(JobCodec, FillsInDefaults) {
   const Result<ElasticTrainingJob> job = DecodeJob(Minimal(), {});
   ASSERT_TRUE(job) << job.error();
   EXPECT_EQ(job->meta.generation, 2);
+  EXPECT_EQ(job->spec.queue, "default");
   EXPECT_EQ(job->spec.priority, 5000);
+  EXPECT_EQ(job->spec.priority_asked, std::nullopt);
   EXPECT_EQ(job->spec.elastic, (Elastic{.min_learners = 1, .max_learners = 8}));
   EXPECT_EQ(job->spec.training.logical_shards, std::nullopt);
   EXPECT_EQ(job->spec.checkpoint.volume_json, R"({"hostPath":{"path":"/data"}})");
@@ -35,6 +37,16 @@ TEST(JobCodec, FillsInDefaults) {
   EXPECT_EQ(job->spec.active_deadline, std::nullopt);
   EXPECT_EQ(job->spec.ttl_after_finished, std::nullopt);
   EXPECT_EQ(job->status, JobStatus{});
+}
+
+// Whether a job asks for 5000 or for nothing matters to its queue.
+TEST(JobCodec, KeepsWhatPriorityAJobAsksFor) {
+  json object = Minimal();
+  object["spec"]["priority"] = 5000;
+  const Result<ElasticTrainingJob> job = DecodeJob(object, {});
+  ASSERT_TRUE(job) << job.error();
+  EXPECT_EQ(job->spec.priority, 5000);
+  EXPECT_EQ(job->spec.priority_asked, 5000);
 }
 
 TEST(JobCodec, WhatAJobDoesNotSayTheAdministratorDoes) {

@@ -1,0 +1,64 @@
+#include "operator/api/gpu_pool.h"
+
+#include <nlohmann/json.hpp>
+
+#include "operator/api/fields.h"
+#include "operator/api/spec_and_status.h"
+
+namespace pliant::api {
+namespace {
+
+constexpr std::size_t kMaxResourceNameBytes = 253;
+constexpr int kMaxGpusPerJob = 16384;
+
+PoolBounds ReadBounds(Fields& fields) {
+  PoolBounds bounds;
+  bounds.max_resize = {
+      .grace_period = std::chrono::seconds(fields.Int("gracePeriodSeconds", 3585, 1, 3585)),
+      .min_runtime = std::chrono::seconds(fields.Int("minRuntimeSeconds", 3600, 0, 86400)),
+      .cooldown = std::chrono::seconds(fields.Int("cooldownSeconds", 3600, 0, 3600))};
+  if (const auto gpus = fields.OptionalInt("gpusPerJob", 1, kMaxGpusPerJob)) {
+    bounds.max_gpus_per_job = static_cast<int>(*gpus);
+  }
+  return bounds;
+}
+
+void ReadPoolSpec(Fields& fields, GpuPoolSpec& spec) {
+  spec.resource_name = fields.String("resourceName", "", kMaxResourceNameBytes);
+  fields.Object("nodeSelector", [&](Fields& f) { spec.node_selector = ReadLabelSelector(f); });
+  spec.reserved_gpus = fields.Int("reservedGpus", 0, 0, kMaxGpus);
+  spec.yield_to_pending = fields.Bool("yieldToPending");
+  fields.Object("bounds", [&](Fields& f) { spec.bounds = ReadBounds(f); });
+}
+
+GpuPoolStatus ReadPoolStatus(Fields& fields) {
+  return {.observed_generation = fields.Long("observedGeneration", 0, 0, kMaxCount),
+          .nodes = fields.Long("nodes", 0, 0, kMaxCount),
+          .capacity_gpus = fields.Long("capacityGpus", 0, 0, kMaxCount),
+          .allocated_gpus = fields.Long("allocatedGpus", 0, 0, kMaxCount),
+          .foreign_gpus = fields.Long("foreignGpus", 0, 0, kMaxCount),
+          .conditions = ReadConditions(fields)};
+}
+
+}  // namespace
+
+Result<GpuPool> DecodeGpuPool(const nlohmann::json& object) {
+  GpuPool pool;
+  ASSIGN_OR_RETURN(pool.meta, DecodeMeta(object, "pliant.dev/"));
+  ASSIGN_OR_RETURN(pool.unreadable,
+                   ReadSpecAndStatus(
+                       object, [&](Fields& fields) { ReadPoolSpec(fields, pool.spec); },
+                       [&](Fields& fields) { pool.status = ReadPoolStatus(fields); }));
+  return pool;
+}
+
+nlohmann::json EncodeStatus(const GpuPoolStatus& status) {
+  return {{"observedGeneration", status.observed_generation},
+          {"nodes", status.nodes},
+          {"capacityGpus", status.capacity_gpus},
+          {"allocatedGpus", status.allocated_gpus},
+          {"foreignGpus", status.foreign_gpus},
+          {"conditions", EncodeConditions(status.conditions)}};
+}
+
+}  // namespace pliant::api

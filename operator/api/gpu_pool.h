@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "operator/api/condition.h"
+#include "operator/api/elastic_training_job.h"
+#include "operator/api/label_selector.h"
+#include "operator/api/meta.h"
+
+// The custom resource GpuPool (crds/): nodes whose GPUs are shared by the same queues.
+namespace pliant::api {
+
+// The pool of queues that name none; built in if no GpuPool has the name.
+inline constexpr const char* kDefaultPool = "default";
+
+// Bound of an amount of GPUs in a spec.
+inline constexpr int kMaxGpus = 1'000'000;
+
+// The most that jobs of a pool may ask for.
+struct PoolBounds {
+  ResizeSpec max_resize{.grace_period = std::chrono::seconds(3585),
+                        .min_runtime = std::chrono::hours(1),
+                        .cooldown = std::chrono::hours(1)};
+  std::optional<int> max_gpus_per_job;
+
+  bool operator==(const PoolBounds&) const = default;
+};
+
+struct GpuPoolSpec {
+  // The extended resource that counts as GPU, such as "nvidia.com/gpu"; "": that of the operator.
+  std::string resource_name;
+  LabelSelector node_selector;  // empty: the nodes that belong to no other pool
+  int reserved_gpus = 0;        // kept free of learners
+  bool yield_to_pending = false;
+  PoolBounds bounds;
+
+  bool operator==(const GpuPoolSpec&) const = default;
+};
+
+struct GpuPoolStatus {
+  std::int64_t observed_generation = 0;
+  std::int64_t nodes = 0;
+  std::int64_t capacity_gpus = 0;
+  std::int64_t allocated_gpus = 0;    // held by learners
+  std::int64_t foreign_gpus = 0;      // held by other pods
+  std::vector<Condition> conditions;  // by type
+
+  bool operator==(const GpuPoolStatus&) const = default;
+};
+
+struct GpuPool {
+  ObjectMeta meta;
+  GpuPoolSpec spec;
+  GpuPoolStatus status;
+  // As ElasticTrainingJob::unreadable.
+  std::string unreadable;
+
+  bool operator==(const GpuPool&) const = default;
+};
+
+// kInvalid if its metadata or its status is not understood.
+Result<GpuPool> DecodeGpuPool(const nlohmann::json& object);
+
+// The status as JSON for a merge patch.
+nlohmann::json EncodeStatus(const GpuPoolStatus& status);
+
+}  // namespace pliant::api
