@@ -72,6 +72,8 @@ FAULTS = tuple(Fault(*row) for row in (
      "return piece[:-1], piece[2:]"),
     # Files that Kubernetes and Prometheus read
     ("crds/pliant.dev_elastictrainingjobs.yaml", "maximum: 10000\n", "maximum: 1000\n"),
+    ("crds/pliant.dev_trainingqueues.yaml", "self.guaranteed <= self.limit",
+     "self.guaranteed < self.limit"),
     ("helm/pliant/templates/rbac.yaml", "resources: [nodes]", "resources: [pods]"),
     ("helm/pliant/files/alerts.yaml", "reconcile_total[10m])) > 0.2",
      "reconcile_total[10m])) > 0.9"),

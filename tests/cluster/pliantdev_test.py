@@ -258,7 +258,7 @@ class OpenApiTest(TemporaryFolderTest):
         source.write_text(json.dumps({"definitions": definitions}))
         version = {"name": "v1alpha1", "schema": {"openAPIV3Schema": job}}
         spec = {"group": "pliant.dev", "names": {"kind": "Job"}, "versions": [version]}
-        openapi.write_schemas(source, {"spec": spec}, self.folder)
+        openapi.write_schemas(source, [{"spec": spec}], self.folder)
         self.definitions = self.read("definitions.json")["definitions"]
 
     def read(self, name):

@@ -407,12 +407,14 @@ std::string Text(const std::string& file) {
 }
 
 // manifests/render generates both files.
-TEST(DerivedFiles, TheChartHoldsTheSameDefinition) {
-  const std::string source = Text("crds/pliant.dev_elastictrainingjobs.yaml");
-  ASSERT_FALSE(source.empty());
-  EXPECT_EQ(Text("helm/pliant/files/crds/pliant.dev_elastictrainingjobs.yaml"), source)
-      << "run manifests/render";
-  EXPECT_THAT(Text("manifests/install.yaml"), HasSubstr(source)) << "run manifests/render";
+TEST(DerivedFiles, TheChartHoldsTheSameDefinitions) {
+  for (const char* plural : {"elastictrainingjobs", "gpupools", "trainingqueues"}) {
+    const std::string name = std::string("/pliant.dev_") + plural + ".yaml";
+    const std::string source = Text("crds" + name);
+    ASSERT_FALSE(source.empty());
+    EXPECT_EQ(Text("helm/pliant/files/crds" + name), source) << "run manifests/render";
+    EXPECT_THAT(Text("manifests/install.yaml"), HasSubstr(source)) << "run manifests/render";
+  }
 }
 
 }  // namespace

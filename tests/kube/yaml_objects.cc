@@ -1,7 +1,11 @@
 #include "tests/kube/yaml_objects.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <set>
 #include <sstream>
 
 #include <yaml-cpp/yaml.h>
@@ -68,6 +72,19 @@ Result<std::vector<json>> LoadYamlObjects(const std::string& file) {
   auto objects = ParseYamlObjects(text.str());
   if (!objects) return std::unexpected(InContext(file, std::move(objects).error()));
   return objects;
+}
+
+Result<std::vector<json>> LoadDefinitions() {
+  std::set<std::filesystem::path> files;
+  for (const auto& file : std::filesystem::directory_iterator(PLIANT_SOURCE_DIR "/crds")) {
+    files.insert(file.path());
+  }
+  std::vector<json> definitions;
+  for (const auto& file : files) {
+    ASSIGN_OR_RETURN(std::vector<json> objects, LoadYamlObjects(file));
+    std::ranges::move(objects, std::back_inserter(definitions));
+  }
+  return definitions;
 }
 
 }  // namespace pliant::kube

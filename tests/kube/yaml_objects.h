@@ -12,5 +12,7 @@ namespace pliant::kube {
 // line.
 Result<std::vector<nlohmann::json>> LoadYamlObjects(const std::string& file);
 Result<std::vector<nlohmann::json>> ParseYamlObjects(const std::string& text);
+// The definitions of Pliant's own kinds (crds/), by name.
+Result<std::vector<nlohmann::json>> LoadDefinitions();
 
 }  // namespace pliant::kube

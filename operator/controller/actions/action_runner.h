@@ -21,6 +21,10 @@ namespace pliant::controller {
 
 inline constexpr kube::ResourceType kJobs{"pliant.dev", "v1alpha1", "elastictrainingjobs",
                                           "ElasticTrainingJob"};
+inline constexpr kube::ResourceType kGpuPools{"pliant.dev", "v1alpha1", "gpupools", "GpuPool",
+                                              false};
+inline constexpr kube::ResourceType kTrainingQueues{"pliant.dev", "v1alpha1", "trainingqueues",
+                                                    "TrainingQueue", false};
 
 // A decision on one job, to be carried out in order.
 struct Batch {

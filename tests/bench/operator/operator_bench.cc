@@ -126,10 +126,10 @@ class Bench {
     for (const char* ns : {kNamespace, kSystem}) {
       std::ignore = client_.Create(kube::kNamespaces, {{"metadata", {{"name", ns}}}});
     }
-    const json definition = kube::LoadYamlObjects(std::string(PLIANT_SOURCE_DIR) +
-                                                  "/crds/pliant.dev_elastictrainingjobs.yaml")
-                                ->at(0);
-    std::ignore = kube::PutDefinition(client_, definition);
+    const auto definitions = kube::LoadDefinitions();
+    for (const json& definition : definitions.value()) {
+      std::ignore = kube::PutDefinition(client_, definition);
+    }
     CHECK(WaitUntil([&] { return client_.List(controller::kJobs, kNamespace).has_value(); }, 30s),
           "the API server serves jobs");
     const auto keys = controller::LoadOrMakeKeys(

@@ -22,7 +22,7 @@ from .settings import KUBERNETES_VERSION, REPO, STATE
 
 CHART = REPO / "helm" / "pliant"
 _GUIDE = REPO / "docs" / "install.md"
-_CRD = REPO / "crds" / "pliant.dev_elastictrainingjobs.yaml"
+_CRDS = sorted((REPO / "crds").glob("*.yaml"))
 _INSTALL = REPO / "manifests" / "install.yaml"
 _EXAMPLES = sorted((REPO / "manifests" / "examples").glob("*.yaml"))
 _PROGRAMS = sorted((REPO / "examples").glob("*/job.yaml"))
@@ -49,6 +49,15 @@ _RIGHTS = (
     ("update", "elastictrainingjobs.pliant.dev", "", False),
     ("delete", "elastictrainingjobs.pliant.dev", "", True),
     ("create", "elastictrainingjobs.pliant.dev", "", False),
+    ("list", "gpupools.pliant.dev", "", True),
+    ("update", "gpupools.pliant.dev", "", False),
+    ("patch", "gpupools.pliant.dev", "", False),
+    ("patch", "gpupools.pliant.dev/status", "", True),
+    ("watch", "trainingqueues.pliant.dev", "", True),
+    ("delete", "trainingqueues.pliant.dev", "", False),
+    ("patch", "trainingqueues.pliant.dev/status", "", True),
+    ("watch", "namespaces", "", True),
+    ("create", "namespaces", "", False),
     ("list", "events.events.k8s.io", "", True),
     ("create", "pods", "", True),
     ("create", "pods/exec", "", False),
@@ -81,6 +90,10 @@ _RIGHTS_WATCHING = (
     ("list", "nodes", "", True),
     ("list", "elastictrainingjobs.pliant.dev", "", False),
     ("list", "elastictrainingjobs.pliant.dev", "default", True),
+    ("list", "gpupools.pliant.dev", "", False),
+    ("watch", "trainingqueues.pliant.dev", "", False),
+    ("patch", "trainingqueues.pliant.dev/status", "", False),
+    ("list", "namespaces", "", False),
     ("watch", "pods", "", False),
     ("create", "pods", "default", True),
     ("create", "secrets", "kube-public", True),
@@ -100,6 +113,18 @@ _ROLES = (
     ("edit", "patch", "elastictrainingjobs.pliant.dev/scale", True),
     ("edit", "patch", "elastictrainingjobs.pliant.dev/status", False),
     ("admin", "delete", "elastictrainingjobs.pliant.dev", True),
+)
+
+# The same for a user with one of the chart's own roles in the whole cluster.
+_QUEUE_ROLES = (
+    ("pliant-queue-viewer", "watch", "gpupools.pliant.dev", True),
+    ("pliant-queue-viewer", "get", "trainingqueues.pliant.dev", True),
+    ("pliant-queue-viewer", "create", "trainingqueues.pliant.dev", False),
+    ("pliant-queue-admin", "create", "gpupools.pliant.dev", True),
+    ("pliant-queue-admin", "patch", "trainingqueues.pliant.dev", True),
+    ("pliant-queue-admin", "delete", "trainingqueues.pliant.dev", True),
+    ("pliant-queue-admin", "patch", "trainingqueues.pliant.dev/status", False),
+    ("admin", "list", "trainingqueues.pliant.dev", False),
 )
 
 
@@ -204,8 +229,9 @@ def _conformity(tools: _Tools, report: _Report) -> None:
     schemas = tools.scratch / "schemas"
     schemas.mkdir()
     # Python's standard library cannot read YAML: kubectl, which changes nothing here, prints JSON.
-    crd = tools.kubectl("annotate", "--local", "--output=json", f"--filename={_CRD}", "read=yes")
-    openapi.write_schemas(tools.programs / go_programs.OPENAPI, json.loads(crd), schemas)
+    read = ("annotate", "--local", "--output=json", "read=yes")
+    crds = [json.loads(tools.kubectl(*read, f"--filename={file}")) for file in _CRDS]
+    openapi.write_schemas(tools.programs / go_programs.OPENAPI, crds, schemas)
 
     def conform(manifests: str) -> None:
         location = f"{schemas}/{openapi.LOCATION}"
@@ -273,6 +299,14 @@ def _life(tools: _Tools, report: _Report) -> None:
         for role, verb, kind, allowed in _ROLES:
             with report.case(f"the right of {role} to {verb} {kind}"):
                 _check_right(tools, [verb, kind, "--namespace=team", f"--as={role}"], allowed)
+        for role in sorted({role for role, *_ in _QUEUE_ROLES} - {"admin"}):
+            # fmt: off
+            tools.kubectl("create", "clusterrolebinding", role, f"--clusterrole={role}",
+                          f"--user={role}")
+            # fmt: on
+        for role, verb, kind, allowed in _QUEUE_ROLES:
+            with report.case(f"the right of {role} to {verb} {kind}"):
+                _check_right(tools, [verb, kind, "--all-namespaces", f"--as={role}"], allowed)
         with report.case("jobs of somebody who may make jobs, but no pods"):
             _check_pod_creators(tools)
         with report.case("pods of somebody else that say they are a job's"):
@@ -289,9 +323,10 @@ def _life(tools: _Tools, report: _Report) -> None:
         with report.case("change back"):
             _helm(tools, "upgrade", "default")
             _wait_for_pods(tools)
-        with report.case("removal, after which jobs are still there"):
+        with report.case("removal, after which jobs, pools and queues are still there"):
             tools.call("helm", "uninstall", "pliant", "--namespace", _NAMESPACE)
             tools.kubectl("get", "elastictrainingjobs", "--all-namespaces")
+            tools.kubectl("get", "gpupools,trainingqueues")
         with report.case("installation by plain kubectl"):
             tools.kubectl("apply", "--server-side", "--validate=strict", f"--filename={_INSTALL}")
             _wait_for_pods(tools)

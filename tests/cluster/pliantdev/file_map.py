@@ -27,6 +27,9 @@ _EXAMPLES = ("python_examples_test", "bench_parts_test", "bench_smoke_test")
 _CRD = (
     "api_test",
     "crd_test",
+    "kube_api_test",
+    "kube_api_libcurl_test",
+    "memory_api_server_test",
     "operator_test",
     "operator_libcurl_test",
     "operator_simulation_test",

@@ -1,7 +1,8 @@
 """Makes JSON schemas of Kubernetes' kinds for kubeconform, from the OpenAPI documents of the API
-server and of a CustomResourceDefinition. Strict: an unknown field is an error."""
+server and of CustomResourceDefinitions. Strict: an unknown field is an error."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,9 @@ _QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 LOCATION = "{{ .ResourceKind }}{{ .KindSuffix }}.json"
 
 
-def write_schemas(openapi: Path, definition: dict[str, Any], directory: Path) -> None:
-    """Writes one file per kind: the kinds of the OpenAPI document, and those of `definition`, a
-    CustomResourceDefinition."""
+def write_schemas(openapi: Path, customs: Sequence[dict[str, Any]], directory: Path) -> None:
+    """Writes one file per kind: the kinds of the OpenAPI document, and those of `customs`, which are
+    CustomResourceDefinitions."""
     definitions = json.loads(openapi.read_text())["definitions"]
     for schema in definitions.values():
         _make_strict(schema)
@@ -28,7 +29,11 @@ def write_schemas(openapi: Path, definition: dict[str, Any], directory: Path) ->
             reference = {"$ref": f"{_DEFINITIONS}#/definitions/{name}"}
             _write(directory / _file(**kind), reference)
 
-    spec = definition["spec"]
+    for custom in customs:
+        _write_custom(custom["spec"], directory)
+
+
+def _write_custom(spec: dict[str, Any], directory: Path) -> None:
     for version in spec["versions"]:
         schema = version["schema"]["openAPIV3Schema"]
         # The CRD's own schema of metadata has no fields; the API server's has them.

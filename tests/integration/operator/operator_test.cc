@@ -57,10 +57,9 @@ class OperatorTest : public kube::ApiServerTest {
   void SetUp() override {
     ApiServerTest::SetUp();
     if (HasFatalFailure()) return;
-    const auto definitions = kube::LoadYamlObjects(std::string(PLIANT_SOURCE_DIR) +
-                                                   "/crds/pliant.dev_elastictrainingjobs.yaml");
+    const auto definitions = kube::LoadDefinitions();
     ASSERT_TRUE(definitions) << definitions.error();
-    Install(definitions->at(0));
+    for (const auto& definition : *definitions) Install(definition);
     for (int i = 0; i < 2; ++i) {
       nodes_.push_back(ns() + "-" + std::to_string(i));
       // The node label keeps the jobs of other tests away.

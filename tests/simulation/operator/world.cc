@@ -28,14 +28,13 @@ Json Spec() {
     "template": {"spec": {"containers": [{"name": "learner", "image": "x"}]}}})");
 }
 
-const Json& JobDefinition() {
-  static const Json definition = [] {
-    const auto loaded = kube::LoadYamlObjects(std::string(PLIANT_SOURCE_DIR) +
-                                              "/crds/pliant.dev_elastictrainingjobs.yaml");
+const std::vector<Json>& Definitions() {
+  static const std::vector<Json> definitions = [] {
+    const auto loaded = kube::LoadDefinitions();
     EXPECT_TRUE(loaded) << loaded.error();
-    return loaded->at(0);
+    return loaded.value_or(std::vector<Json>{});
   }();
-  return definition;
+  return definitions;
 }
 
 kube::HttpResponse Throttled() {
@@ -71,9 +70,10 @@ World::World(std::uint64_t seed)
   cluster.on_stop_signal = [this](const std::string& pod) { trainings.OnStopSignal(pod); };
   cluster.on_end = [this](const std::string& pod) { trainings.OnEnd(pod); };
   trainings.on_violation = [this](const std::string& what) { invariants.Violated(what); };
-  Json definition = JobDefinition();
-  const auto installed = admin_.Create(kube::kCustomResourceDefinitions, definition);
-  EXPECT_TRUE(installed) << installed.error();
+  for (const Json& definition : Definitions()) {
+    const auto installed = admin_.Create(kube::kCustomResourceDefinitions, definition);
+    EXPECT_TRUE(installed) << installed.error();
+  }
   server.refuse = [this](const std::string& path, const Json&) {
     return kube::IsIn(kPods, path) ? refusal : "";
   };

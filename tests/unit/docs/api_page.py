@@ -1,17 +1,17 @@
-"""Makes docs/api.md from the custom resource definition: python3 tests/unit/docs/api_page.py > docs/api.md"""
+"""Makes docs/api.md from the custom resource definitions: python3 tests/unit/docs/api_page.py > docs/api.md"""
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import yaml
 
-from documents import CRD
+from documents import CRDS, JOB_KIND
 
 _HEAD = """\
-# API reference: ElasticTrainingJob
+# API reference
 
-Generated from `crds/pliant.dev_elastictrainingjobs.yaml` by `tests/unit/docs/api_page.py`; a test compares the two. `kubectl explain etj.spec.elastic` prints the same in a terminal, one level at a time.
+Generated from `crds/` by `tests/unit/docs/api_page.py`; a test compares the two. `kubectl explain etj.spec.elastic` prints the same in a terminal, one level at a time.
 [Submit a job](tasks/submit-a-job.md) explains the fields that most jobs need, and [conditions](conditions.md) what the status says.
 """
 
@@ -23,28 +23,49 @@ Schema = Mapping[str, Any]
 
 
 def main() -> None:
-    sys.stdout.write(page(yaml.safe_load(CRD.read_text())))
+    sys.stdout.write(page([yaml.safe_load(file.read_text()) for file in CRDS]))
 
 
-def page(definition: Mapping[str, Any]) -> str:
-    names = definition["spec"]["names"]
-    (version,) = definition["spec"]["versions"]
-    schema = version["schema"]["openAPIV3Schema"]
-    lines = [_HEAD, *_facts(definition["spec"]["group"], version["name"], names), ""]
-    lines += [schema["description"], "", *_rules(schema)]
-    for name in ("spec", "status"):
-        lines += _section(name, schema["properties"][name], level=2)
-    lines += ["## Columns of kubectl get", "", "| column | field | meaning |", "|---|---|---|"]
-    for column in version["additionalPrinterColumns"]:
-        wide = " With `-o wide`." if column.get("priority") else ""
-        lines.append(f"| {column['name']} | `{column['jsonPath'][1:]}` | {column['description']}.{wide} |")
+def page(definitions: Sequence[Mapping[str, Any]]) -> str:
+    lines = [_HEAD]
+    for definition in definitions:
+        kind = definition["spec"]["names"]["kind"]
+        lines.append(f"- [{kind}](#{_anchor(kind)})")
+    for definition in definitions:
+        lines += ["", *_kind(definition["spec"])]
     return "\n".join(lines) + "\n"
 
 
-def _facts(group: str, version: str, names: Mapping[str, Any]) -> Iterator[str]:
-    yield f"- `apiVersion: {group}/{version}`, `kind: {names['kind']}`"
-    yield f"- resource `{names['plural']}`, short name `{', '.join(names['shortNames'])}`, namespaced"
-    yield "- subresources `status` and `scale`: `kubectl scale` sets `spec.elastic.maxLearners`"
+def _kind(spec: Mapping[str, Any]) -> Iterator[str]:
+    kind, plural = spec["names"]["kind"], spec["names"]["plural"]
+    (version,) = spec["versions"]
+    schema = version["schema"]["openAPIV3Schema"]
+    yield from (f"## {kind}", "", *_facts(spec, version), "")
+    yield from (schema["description"], "", *_rules(schema))
+    # Paths of fields without a kind are those of jobs, here as in the other pages.
+    of_kind = "" if kind == JOB_KIND else f"{kind}."
+    for name in ("spec", "status"):
+        yield from _section(of_kind + name, schema["properties"][name], level=3)
+    yield from (f"### Columns of kubectl get {plural}", "", "| column | field | meaning |", "|---|---|---|")
+    for column in version["additionalPrinterColumns"]:
+        wide = " With `-o wide`." if column.get("priority") else ""
+        yield f"| {column['name']} | `{of_kind}{column['jsonPath'][1:]}` | {column['description']}.{wide} |"
+
+
+def _facts(spec: Mapping[str, Any], version: Mapping[str, Any]) -> Iterator[str]:
+    names = spec["names"]
+    scope = "namespaced" if spec["scope"] == "Namespaced" else "cluster-scoped"
+    yield f"- `apiVersion: {spec['group']}/{version['name']}`, `kind: {names['kind']}`"
+    yield f"- resource `{names['plural']}`, short name `{', '.join(names['shortNames'])}`, {scope}"
+    if scale := version["subresources"].get("scale"):
+        replicas = scale["specReplicasPath"].removeprefix(".")
+        yield f"- subresources `status` and `scale`: `kubectl scale` sets `{replicas}`"
+    else:
+        yield "- subresource `status`"
+
+
+def _anchor(heading: str) -> str:
+    return "".join(each for each in heading.lower() if each.isalnum())
 
 
 def _section(path: str, schema: Schema, level: int) -> Iterator[str]:
@@ -76,13 +97,12 @@ def _has_section(path: str, field: Schema) -> bool:
 
 def _item(path: str, name: str, field: Schema, required: bool) -> str:
     facts = [_type_of(field), *(["required"] if required else [])]
-    if "default" in field and field["default"] != {}:
+    if not isinstance(field.get("default", {}), dict):
         facts.append(f"default `{_text(field['default'])}`")
     description = " ".join(field["description"].split())
     if _has_section(path, field):
         target = _below(path, name, field)
-        anchor = "".join(each for each in target.lower() if each.isalnum())
-        description += f" [Fields](#{anchor})."
+        description += f" [Fields](#{_anchor(target)})."
     rules = "" if _has_section(path, field) else "".join(f"\n  - {rule}" for rule in _messages(field))
     return f"- **`{name}`** ({', '.join(facts)}): {description}{rules}"
 

@@ -10,13 +10,14 @@ import yaml
 
 REPO = Path(__file__).resolve().parents[3]
 CRD = REPO / "crds" / "pliant.dev_elastictrainingjobs.yaml"
+CRDS = sorted((REPO / "crds").glob("*.yaml"))
 JOB_KIND = "ElasticTrainingJob"
 CELL_MAX = 200  # characters
 
 _FENCE = re.compile(r"^```(\w*)(?: ([\w=./-]+))?\s*$")
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#{1,6} +(.+?) *$")
-_FIELD = re.compile(r"(?<![\w./-])(?:spec|status)(?:\.[A-Za-z]\w*)+")
+_FIELD = re.compile(r"(?<![\w./-])(?:[A-Z]\w+\.)?(?:spec|status)(?:\.[A-Za-z]\w*)+")
 # Matches commands about jobs, in which jsonpath and columns begin with a point.
 _JOB_COMMAND = re.compile(r"\b(?:etj|elastictrainingjobs?)\b")
 _COMMAND_FIELD = re.compile(r"(?<=\.)(?:spec|status)(?:\.[A-Za-z]\w*)+")
@@ -155,9 +156,18 @@ def broken_links(document: Document) -> Iterator[str]:
 
 
 def job_schema() -> Mapping[str, Any]:
-    definition = yaml.safe_load(CRD.read_text())
+    return schema_of(yaml.safe_load(CRD.read_text()))
+
+
+def schema_of(definition: Mapping[str, Any]) -> Mapping[str, Any]:
     (version,) = definition["spec"]["versions"]
     return version["schema"]["openAPIV3Schema"]
+
+
+def schemas() -> Mapping[str, Mapping[str, Any]]:
+    """The schemas of all kinds, by kind."""
+    definitions = [yaml.safe_load(file.read_text()) for file in CRDS]
+    return {each["spec"]["names"]["kind"]: schema_of(each) for each in definitions}
 
 
 def unknown_field(schema: Mapping[str, Any], path: list[str]) -> str | None:
@@ -169,6 +179,14 @@ def unknown_field(schema: Mapping[str, Any], path: list[str]) -> str | None:
             return None if schema.get("x-kubernetes-preserve-unknown-fields") else part
         schema = schema["properties"][part]
     return None
+
+
+def unknown_field_of(schemas: Mapping[str, Mapping[str, Any]], path: str) -> str | None:
+    """The same for a path that may begin with a kind: "GpuPool.spec.bounds". Without one it is a job's."""
+    first, *rest = path.split(".")
+    if first in ("spec", "status"):
+        return unknown_field(schemas[JOB_KIND], [first, *rest])
+    return unknown_field(schemas[first], rest) if first in schemas else None
 
 
 def unknown_properties(schema: Mapping[str, Any], value: Any, path: str = "") -> Iterator[str]:
@@ -189,7 +207,7 @@ def unknown_properties(schema: Mapping[str, Any], value: Any, path: str = "") ->
 
 
 def field_paths(document: Document) -> Iterator[tuple[int, str]]:
-    """Paths spec.x.y and status.x.y in the prose, and in commands about jobs."""
+    """Paths spec.x.y and status.x.y in the prose, with or without a kind, and in commands about jobs."""
     for number, line in document.prose:
         for field in _FIELD.findall(line):
             yield number, field

@@ -48,7 +48,7 @@ class DocumentsTest(unittest.TestCase):
         self.assertEqual(list(documents.wide_cells(document)), ["docs/x.md:1: a cell of 201 characters"])
 
     def test_the_api_page_is_made_of_the_schema(self) -> None:
-        made = api_page.page(yaml.safe_load(documents.CRD.read_text()))
+        made = api_page.page([yaml.safe_load(file.read_text()) for file in documents.CRDS])
         written = (REPO / "docs" / "api.md").read_text()
         self.assertEqual(written, made, "python3 tests/unit/docs/api_page.py > docs/api.md")
 
@@ -60,7 +60,11 @@ class DocumentsTest(unittest.TestCase):
 
     def test_each_field_of_the_schema_is_described(self) -> None:
         # The API server allows no description there, and supplies its own.
-        self.assertEqual(list(documents.undescribed(documents.job_schema())), [".metadata"])
+        schemas = documents.schemas()
+        self.assertEqual(list(schemas), ["ElasticTrainingJob", "GpuPool", "TrainingQueue"])
+        for kind, schema in schemas.items():
+            with self.subTest(kind=kind):
+                self.assertEqual(list(documents.undescribed(schema)), [".metadata"])
         told = {"description": "A text."}
         schema = {
             "properties": {
@@ -73,13 +77,13 @@ class DocumentsTest(unittest.TestCase):
         self.assertEqual(list(documents.undescribed(schema)), [".a", ".c[]", ".c[].d"])
 
     def test_fields_are_in_the_schema(self) -> None:
-        schema = documents.job_schema()
+        schemas = documents.schemas()
         found = [(each, number, path) for each in DOCUMENTS for number, path in documents.field_paths(each)]
         self.assertGreater(len(found), 30)
         self.assert_none([
             f"{each.name}:{number}: {path}: the schema has no '{unknown}' there"
             for each, number, path in found
-            if (unknown := documents.unknown_field(schema, path.split(".")))
+            if (unknown := documents.unknown_field_of(schemas, path))
         ])  # fmt: skip
 
     def test_patches_change_what_is_in_the_schema(self) -> None:
@@ -141,7 +145,7 @@ class DocumentsTest(unittest.TestCase):
         ])  # fmt: skip
 
     def test_yaml_is_yaml_and_jobs_are_jobs(self) -> None:
-        schema = documents.job_schema()
+        schemas = documents.schemas()
         problems, jobs = [], 0
         for each in DOCUMENTS:
             for fence in each.fences:
@@ -152,12 +156,12 @@ class DocumentsTest(unittest.TestCase):
                 except yaml.YAMLError as error:
                     problems.append(f"{each.name}:{fence.line}: {error}")
                     continue
-                for job in found:
-                    if not isinstance(job, dict) or job.get("kind") != documents.JOB_KIND:
+                for made in found:
+                    if not isinstance(made, dict) or made.get("kind") not in schemas:
                         continue
-                    jobs += 1
-                    of_job = documents.unknown_properties(schema, job)
-                    problems += [f"{each.name}:{fence.line}: {problem}" for problem in of_job]
+                    jobs += made["kind"] == documents.JOB_KIND
+                    of_object = documents.unknown_properties(schemas[made["kind"]], made)
+                    problems += [f"{each.name}:{fence.line}: {problem}" for problem in of_object]
         self.assertGreaterEqual(jobs, 2)
         self.assert_none(problems)
 
@@ -183,11 +187,12 @@ class ReadingTest(unittest.TestCase):
 
     def test_field_paths(self) -> None:
         document = self.document(
-            "`spec.elastic.maxLearners`, in my.spec.other and /spec.x\n"
+            "`spec.elastic.maxLearners`, in my.spec.other and /spec.x, `GpuPool.spec.bounds`\n"
             "```sh\nkubectl get etj x -o jsonpath='{.status.phase}'\nkubectl get node -o jsonpath='{.status.y}'\n```\n"
         )
         self.assertEqual(
-            list(documents.field_paths(document)), [(1, "spec.elastic.maxLearners"), (3, "status.phase")]
+            list(documents.field_paths(document)),
+            [(1, "spec.elastic.maxLearners"), (1, "GpuPool.spec.bounds"), (3, "status.phase")],
         )
 
     def test_unknown_fields(self) -> None:
@@ -201,6 +206,14 @@ class ReadingTest(unittest.TestCase):
         }.items():
             with self.subTest(path=path):
                 self.assertEqual(documents.unknown_field(schema, path.split(".")), unknown)
+        for path, unknown in {
+            "spec.elastic.maximum": "maximum",
+            "GpuPool.spec.bounds.gpusPerJob": None,
+            "GpuPool.spec.elastic": "elastic",
+            "Pod.spec.elastic": None,
+        }.items():
+            with self.subTest(path=path):
+                self.assertEqual(documents.unknown_field_of(documents.schemas(), path), unknown)
 
     def test_unknown_properties(self) -> None:
         job = {"spec": {"elastic": {"maxLearner": 8}, "training": {"globalBatchSize": 1}, "checkpoint": {"volume": {}}}}
