@@ -69,7 +69,6 @@ class JobDefinitionTest : public ApiServerTest {
 TEST_F(JobDefinitionTest, DefaultsAreFilledIn) {
   const json spec = Store(Job()).at("spec");
   EXPECT_EQ(spec.at("queue"), "default");
-  EXPECT_EQ(spec.at("priority"), 5000);
   EXPECT_EQ(spec.at("suspend"), false);
   EXPECT_EQ(spec.at("elastic"),
             json::parse(R"({"minLearners": 1, "maxLearners": 8, "gpusPerLearner": 1})"));
@@ -83,6 +82,7 @@ TEST_F(JobDefinitionTest, DefaultsAreFilledIn) {
       json::parse(R"({"gracePeriodSeconds": 60, "minRuntimeSeconds": 0, "cooldownSeconds": 30})"));
   EXPECT_EQ(spec.at("failurePolicy"),
             json::parse(R"({"maxFailures": 10, "permanentExitCodes": [2]})"));
+  EXPECT_FALSE(spec.contains("priority")) << "its queue has the default";
   // No defaults: the operator's flags apply to these fields.
   EXPECT_FALSE(spec.contains("startTimeoutSeconds"));
   EXPECT_FALSE(spec.contains("ttlSecondsAfterFinished"));
@@ -106,6 +106,7 @@ TEST_F(JobDefinitionTest, GoodJobsAreTaken) {
                     "checkpoint": {"everySteps": 1, "everySeconds": 1, "keep": 1},
                     "resize": {"gracePeriodSeconds": 1, "cooldownSeconds": 0},
                     "failurePolicy": {"maxFailures": 0, "permanentExitCodes": []}}})"},
+      {"another queue", R"({"spec": {"queue": "team-a"}})"},
       {"shards left to the operator", R"({"spec": {"training": {"logicalShards": null}}})"},
       {"a host path", R"({"spec": {"checkpoint": {"volume": {"persistentVolumeClaim": null,
                           "hostPath": {"path": "/mnt/shared", "type": "DirectoryOrCreate"}}}}})"},
@@ -161,7 +162,10 @@ TEST_F(JobDefinitionTest, BadJobsAreRefusedWithTheFieldNamed) {
        {"spec.elastic.gpusPerLearner", "greater than or equal to 1"}},
       {R"({"spec": {"elastic": {"gpusPerLearner": 17}}})",
        {"spec.elastic.gpusPerLearner", "less than or equal to 16"}},
-      {R"({"spec": {"queue": "team-a"}})", {"spec.queue", "queue must be 'default'"}},
+      {R"({"spec": {"queue": ""}})", {"spec.queue", "should match"}},
+      {R"({"spec": {"queue": "Team_A"}})", {"spec.queue", "should match"}},
+      {R"({"spec": {"queue": "a-very-long-name-of-a-queue-which-does-not-fit-into-63-characters"}})",
+       {"spec.queue", "63"}},
       {R"({"spec": {"priority": 0}})", {"spec.priority", "greater than or equal to 1"}},
       {R"({"spec": {"priority": 10001}})", {"spec.priority", "less than or equal to 10000"}},
       {R"({"spec": {"priority": "high"}})", {"spec.priority", "must be of type integer"}},
@@ -313,7 +317,9 @@ TEST_F(JobDefinitionTest, WhatMayBeChangedLater) {
        {"spec.training", "training is immutable"}},
       {R"({"spec": {"training": {"logicalShards": null}}})",
        {"spec.training", "training is immutable"}},
-      {R"({"spec": {"queue": "other"}})", {"spec.queue"}},
+      {R"({"spec": {"queue": "other"}})",
+       {"spec.queue", "queue is immutable while the job may run", "set suspend to true first"}},
+      {R"({"spec": {"suspend": true, "queue": "other"}})", {"spec.queue", "queue is immutable"}},
       {R"({"spec": {"elastic": {"gpusPerLearner": 2}}})",
        {"spec.elastic.gpusPerLearner", "gpusPerLearner is immutable", "create a new job"}},
       {R"({"spec": {"template": {"spec": {"containers": [{"name": "learner", "image": "other"}]}}}})",
@@ -331,6 +337,7 @@ TEST_F(JobDefinitionTest, WhatMayBeChangedLater) {
   }
 
   Store(Job(R"({"spec": {"suspend": true}})", "suspended"));
+  EXPECT_EQ(RefusalOfChange("suspended", R"({"spec": {"suspend": false, "queue": "other"}})"), "");
   EXPECT_EQ(
       RefusalOfChange("suspended",
                       R"({"spec": {"suspend": false, "template": {"spec": {"hostIPC": true}}}})"),

@@ -129,7 +129,7 @@ REFUSED_JOBS = (
     ),
     RefusedJob("fewer shards than GPUs", _field("training", "logicalShards", value=4), "spec.training.logicalShards"),
     RefusedJob("a priority out of range", _field("priority", value=0), "spec.priority"),
-    RefusedJob("a queue that is not there", _field("queue", value="research"), "spec.queue"),
+    RefusedJob("a queue whose name is no DNS label", _field("queue", value="Research"), "spec.queue"),
     RefusedJob("no checkpoint volume", _field("checkpoint", "volume", value={}), "spec.checkpoint.volume"),
     RefusedJob("no container named `learner`", _container(name="main"), "spec.template.spec.containers"),
     RefusedJob(

@@ -69,7 +69,7 @@ class Job:
         return Job(
             name=job["metadata"]["name"],
             uid=job["metadata"]["uid"],
-            priority=spec["priority"],
+            priority=spec.get("priority", 5000),
             min_learners=spec["elastic"]["minLearners"],
             max_learners=spec["elastic"]["maxLearners"],
             phase=status.get("phase", ""),

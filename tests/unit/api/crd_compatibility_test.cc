@@ -1,5 +1,6 @@
 // Stored objects must stay valid when users upgrade the CRDs: compares the present schemas with the
 // released ones.
+#include <algorithm>
 #include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -97,9 +98,17 @@ class Comparison {
     return false;
   }
 
-  // The operator's flag now sets the default. Stored jobs keep the default that an earlier CRD
-  // filled in.
-  static bool IsKept(const std::string& path) { return path == ".spec.startTimeoutSeconds"; }
+  // The operator's flag or the job's queue now sets the default. Stored jobs keep the default that
+  // an earlier CRD filled in.
+  static bool IsKept(const std::string& path) {
+    return path == ".spec.startTimeoutSeconds" || path == ".spec.priority";
+  }
+
+  // Version 0.1.0 accepted only queue 'default', which fits the pattern of today.
+  static bool HadOneValue(const json& before) {
+    return std::ranges::contains(At(before, "x-kubernetes-validations"), "self == 'default'",
+                                 [](const json& rule) { return rule.value("rule", ""); });
+  }
 
   void CompareBounds(const json& before, const json& after, const std::string& path) {
     constexpr double kNone = std::numeric_limits<double>::infinity();
@@ -112,7 +121,8 @@ class Comparison {
   }
 
   void CompareValues(const json& before, const json& after, const std::string& path) {
-    if (after.contains("pattern") && At(after, "pattern") != At(before, "pattern")) {
+    if (after.contains("pattern") && At(after, "pattern") != At(before, "pattern") &&
+        !HadOneValue(before)) {
       Tighter(path, "pattern");
     }
     const bool kept = IsKept(path) && !after.contains("default");
@@ -197,10 +207,12 @@ TEST(CrdCompatibility, FindsWhatWouldBreak) {
        ".spec.cost: required now"},
       {"a bound", "/properties/spec/properties/priority", R"({"maximum": 100})",
        ".spec.priority: maximum lets in less"},
-      {"a default", "/properties/spec/properties/priority", R"({"default": 1})",
-       ".spec.priority: another default"},
-      {"a default that went", "/properties/spec/properties/priority", R"({"default": null})",
-       ".spec.priority: another default"},
+      {"a pattern", "/properties/spec/properties/queue", R"({"pattern": "^a"})",
+       ".spec.queue: pattern lets in less"},
+      {"a default", "/properties/spec/properties/suspend", R"({"default": true})",
+       ".spec.suspend: another default"},
+      {"a default that went", "/properties/spec/properties/suspend", R"({"default": null})",
+       ".spec.suspend: another default"},
       {"a value", "/properties/status/properties/phase",
        R"({"enum": ["Queued", "Starting", "Running", "Resizing", "Recovering", "Suspended",
                     "Succeeded"]})",
@@ -227,17 +239,19 @@ TEST(CrdCompatibility, FindsWhatWouldBreak) {
   }
 }
 
-TEST(CrdCompatibility, ADefaultThatIsTheOperatorsNowIsNoOtherOne) {
+TEST(CrdCompatibility, ADefaultThatTheOperatorSetsNowIsNoOtherOne) {
   const json present = Load(kPresent);
-  const auto with_default = [&present](int seconds) {
-    json changed = present;
-    changed["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
-           ["startTimeoutSeconds"]["default"] = seconds;
-    return changed;
-  };
-  EXPECT_EQ(WhatBreaks(with_default(120), present), std::vector<std::string>{});
-  EXPECT_EQ(WhatBreaks(with_default(120), with_default(60)),
-            std::vector<std::string>{".spec.startTimeoutSeconds: another default"});
+  for (const std::string field : {"startTimeoutSeconds", "priority"}) {
+    const auto with_default = [&](int value) {
+      json changed = present;
+      changed["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+             ["properties"][field]["default"] = value;
+      return changed;
+    };
+    EXPECT_EQ(WhatBreaks(with_default(120), present), std::vector<std::string>{});
+    EXPECT_EQ(WhatBreaks(with_default(120), with_default(60)),
+              std::vector<std::string>{".spec." + field + ": another default"});
+  }
 }
 
 }  // namespace
