@@ -167,11 +167,27 @@ int Run(OperatorOptions options) {
       loop, [resource = options.gpu_resource](const nlohmann::json& o) {
         return api::DecodeResourceQuota(o, resource);
       });
-  const controller::ClusterStores stores{jobs.store(), pods.store(), nodes.store(),
-                                         services.store(), quotas.store()};
+  kube::Informer<api::TrainingQueue> queues(loop, api::DecodeTrainingQueue);
+  kube::Informer<api::GpuPool> pools(loop, api::DecodeGpuPool);
+  kube::Informer<api::Namespace> namespaces(loop, api::DecodeNamespace);
+  const bool reads_queues = options.watch_namespaces.empty();
+  if (!reads_queues) {
+    queues.store().ExpectLists(0);
+    pools.store().ExpectLists(0);
+    namespaces.store().ExpectLists(0);
+  }
+  const controller::ClusterStores stores{.jobs = jobs.store(),
+                                         .pods = pods.store(),
+                                         .nodes = nodes.store(),
+                                         .services = services.store(),
+                                         .quotas = quotas.store(),
+                                         .queues = queues.store(),
+                                         .pools = pools.store(),
+                                         .namespaces = namespaces.store()};
 
   const controller::RefusedNamespaces refused_namespaces(stores);
-  controller::JobTable table(stores);
+  controller::JobTable table(
+      stores, reads_queues ? controller::QueueRights::kAll : controller::QueueRights::kNone);
   std::unique_ptr<controller::CrashNotes> crash_notes;
   if (!options.crash_notes.empty()) {
     auto opened = controller::CrashNotes::Open(options.crash_notes);
@@ -274,6 +290,12 @@ int Run(OperatorOptions options) {
                  restarts_of("Service"), watched);
 
   quotas.Start(client, kube::kResourceQuotas, {}, restarts_of("ResourceQuota"), watched);
+  if (reads_queues) {
+    const kube::ReflectorOptions optional{.kind_is_optional = true};
+    queues.Start(client, controller::kTrainingQueues, optional, restarts_of("TrainingQueue"));
+    pools.Start(client, controller::kGpuPools, optional, restarts_of("GpuPool"));
+    namespaces.Start(client, kube::kNamespaces, {}, restarts_of("Namespace"));
+  }
 
   metrics.SetLeader(kLease, false);
   kube::LeaseElector elector(

@@ -44,12 +44,6 @@ void AddJobSettings(CLI::App& app, api::JobSettings& jobs) {
          [&jobs](std::int64_t seconds) { jobs.ttl_after_finished = std::chrono::seconds(seconds); },
          "ttlSecondsAfterFinished of jobs that do not set it; by default finished jobs are kept")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{315'360'000}));
-  AddSeconds(app, "--job-min-runtime-seconds-max", jobs.max_resize.min_runtime, 0, 86400,
-             "Maximum of resize.minRuntimeSeconds; a job that asks for more gets this");
-  AddSeconds(app, "--job-cooldown-seconds-max", jobs.max_resize.cooldown, 0, 3600,
-             "Maximum of resize.cooldownSeconds; a job that asks for more gets this");
-  AddSeconds(app, "--job-grace-period-seconds-max", jobs.max_resize.grace_period, 1, 3585,
-             "Maximum of resize.gracePeriodSeconds; a job that asks for more gets this");
 }
 
 }  // namespace

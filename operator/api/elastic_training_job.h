@@ -61,6 +61,15 @@ struct FailurePolicy {
   bool operator==(const FailurePolicy&) const = default;
 };
 
+// GPU time that a job has attained, each second halved with every half-life of its queue since
+// then.
+struct RecentService {
+  std::int64_t gpu_seconds = 0;
+  WallTime time;  // when this was computed
+
+  bool operator==(const RecentService&) const = default;
+};
+
 struct JobSpec {
   std::string queue = "default";
   int priority = 5000;                // 5000 if the job asks for none
@@ -77,8 +86,8 @@ struct JobSpec {
   std::optional<std::chrono::seconds> active_deadline;     // since it last left the queue
   std::optional<std::chrono::seconds> ttl_after_finished;  // after it the job is deleted
   LearnerTemplate learner_template;
-  // A sentence for the job's owner: which fields of `resize` were above the cluster's maximum and
-  // were reduced to it; "": none.
+  // A sentence for the job's owner: which fields ask for more than its queue and pool allow, and
+  // were reduced to that; "": none. Not a field of the object.
   std::string limited;
 
   bool operator==(const JobSpec&) const = default;
@@ -88,10 +97,6 @@ struct JobSpec {
 struct JobSettings {
   std::chrono::seconds start_timeout{300};  // of a job that does not set it
   std::optional<std::chrono::seconds> ttl_after_finished;
-  // None of these lets a job keep GPUs from others for longer than an hour.
-  ResizeSpec max_resize{.grace_period = std::chrono::seconds(3585),
-                        .min_runtime = std::chrono::hours(1),
-                        .cooldown = std::chrono::hours(1)};
 
   bool operator==(const JobSettings&) const = default;
 };
@@ -169,6 +174,7 @@ struct JobStatus {
   std::int64_t restarts = 0;
   FailureCount failures;
   std::int64_t attained_gpu_seconds = 0;
+  std::optional<RecentService> recent_service;
   std::optional<WallTime> start_time;   // when it last left the queue
   std::optional<WallTime> resize_time;  // when desired_learners last changed while it ran
   std::optional<WallTime> completion_time;

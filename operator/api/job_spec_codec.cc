@@ -54,23 +54,6 @@ void ReadResize(Fields& fields, ResizeSpec& resize) {
   resize.cooldown = std::chrono::seconds(fields.Int("cooldownSeconds", 30, 0, 3600));
 }
 
-// Applies the maximums. A job that asks for more stays valid, because it may be older than the
-// limit. Returns a sentence on what was reduced; "" if nothing.
-std::string Limit(const ResizeSpec& max, ResizeSpec& resize) {
-  std::string cut;
-  const auto limit = [&cut](const char* name, std::chrono::seconds allowed,
-                            std::chrono::seconds& value) {
-    if (value <= allowed) return;
-    cut += Format("{}resize.{} counts as {}, not as {}", cut.empty() ? "" : "; ", name,
-                  allowed.count(), value.count());
-    value = allowed;
-  };
-  limit("gracePeriodSeconds", max.grace_period, resize.grace_period);
-  limit("minRuntimeSeconds", max.min_runtime, resize.min_runtime);
-  limit("cooldownSeconds", max.cooldown, resize.cooldown);
-  return cut.empty() ? cut : cut + ": more is not allowed in this cluster";
-}
-
 std::optional<std::chrono::seconds> OptionalSeconds(Fields& fields, const char* name,
                                                     std::int64_t least) {
   const auto value = fields.OptionalInt(name, least, kMaxSeconds);
@@ -100,7 +83,6 @@ void ReadSpec(Fields& fields, const JobSettings& settings, JobSpec& spec) {
   fields.Object("training", [&](Fields& f) { ReadTraining(f, spec.training); });
   fields.Object("checkpoint", [&](Fields& f) { ReadCheckpoint(f, spec.checkpoint); });
   fields.Object("resize", [&](Fields& f) { ReadResize(f, spec.resize); });
-  spec.limited = Limit(settings.max_resize, spec.resize);
   fields.Object("failurePolicy", [&](Fields& f) {
     spec.failure_policy.max_failures = f.Int("maxFailures", 10, 0, 1000);
     spec.failure_policy.permanent_exit_codes = f.Ints("permanentExitCodes", 1, 255, 32);

@@ -93,6 +93,12 @@ void ReadStatus(Fields& fields, JobStatus& status) {
                        .counted = failures.Ints("counted", 0, INT32_MAX, 4096)};
   });
   status.attained_gpu_seconds = LongCount(fields, "attainedGpuSeconds");
+  fields.Object("recentService", [&](Fields& recent) {
+    const std::int64_t gpu_seconds = LongCount(recent, "gpuSeconds");
+    if (const auto time = recent.OptionalTime("time")) {
+      status.recent_service = {.gpu_seconds = gpu_seconds, .time = *time};
+    }
+  });
   status.start_time = fields.OptionalTime("startTime");
   status.resize_time = fields.OptionalTime("resizeTime");
   status.completion_time = fields.OptionalTime("completionTime");
@@ -132,6 +138,10 @@ json EncodeStatus(const JobStatus& status) {
       {"completionTime", OrNull(status.completion_time)},
       {"conditions", EncodeConditions(status.conditions)},
   };
+  encoded["recentService"] = status.recent_service
+                                 ? json{{"gpuSeconds", status.recent_service->gpu_seconds},
+                                        {"time", FormatTime(status.recent_service->time)}}
+                                 : json();
   if (status.training) encoded["training"] = EncodeTraining(*status.training);
   encoded["lastCheckpoint"] = status.last_checkpoint
                                   ? json{{"step", status.last_checkpoint->step},

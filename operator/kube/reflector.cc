@@ -203,7 +203,13 @@ void ReflectorSteps::Allowed() {
 }
 
 void ReflectorSteps::Failed(std::string_view doing, const KubeError& error) {
-  Interrupted();
+  if (error.http_status == 404 && options_.kind_is_optional) {
+    sink_.on_list_begin();
+    sink_.on_list_end();
+    Resumed();
+  } else {
+    Interrupted();
+  }
   // 401 is different: the server does not accept our credentials for any request.
   if (error.http_status == 403) {
     Refused();

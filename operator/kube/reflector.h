@@ -42,6 +42,9 @@ struct ReflectorOptions {
   std::string label_selector;
   std::string field_selector;
   bool stream_lists = true;  // where the server supports it
+  // The server may lack the kind, because its custom resource definition is not installed: then
+  // there are no objects of it.
+  bool kind_is_optional = false;
   ReflectorTiming timing;
 };
 

@@ -193,16 +193,16 @@ void Admission::AdmitWaiting(QueueIndex queue) {
 AdmissionState Admission::WhyNever(JobIndex job) const {
   const Job& of = model_.jobs[job];
   const Queue& queue = model_.QueueOf(job);
+  if (!of.view->queue_refusal.empty()) return kQueueRefused;
   if (!queue.exists) return kQueueMissing;
   if (!model_.pool_exists) return kPoolMissing;
-  if (!of.view->may_use_queue) return kQueueRefused;
   if (!queue.admits()) return kQueueStopped;
   const Fit& fit = model_.fits[of.fit];
   if (fit.slots == 0) return kNoNodeFits;
   if (fit.slots < of.minimum) return kTooLarge;
   if (of.demand < of.minimum) return kCapped;
   const bool beyond_limit = LackingGpus(job) > queue.view->limit_gpus.value_or(INT64_MAX);
-  return beyond_limit ? kQueueLimit : kQueued;
+  return beyond_limit ? kAboveLimit : kQueued;
 }
 
 AdmissionState Admission::Admit(JobIndex job, int jobs_before) {
@@ -218,7 +218,13 @@ AdmissionState Admission::Admit(JobIndex job, int jobs_before) {
     if (GiveMinimum(job)) return kAdmitted;
     if (IsOwed(job) && Reclaim(job)) return kAdmitted;
   }
-  return Wait(job, kQueued);
+  return Wait(job, IsWithheld(lacking, job) ? kReserved : kQueued);
+}
+
+// Whether so many GPUs are left, but not for this job.
+bool Admission::IsWithheld(std::int64_t gpus, JobIndex job) const {
+  const std::int64_t left = sharing_.assignment.free_gpus() - gpus;
+  return left >= 0 && left < WithheldFrom(model_.jobs[job].queue, model_, sharing_.queues);
 }
 
 bool Admission::Reclaim(JobIndex job) {

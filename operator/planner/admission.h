@@ -45,6 +45,7 @@ class Admission {
   bool GiveMinimum(JobIndex job);
   bool Reclaim(JobIndex job);
   bool IsOwed(JobIndex job) const;
+  bool IsWithheld(std::int64_t gpus, JobIndex job) const;
   bool Pass(JobIndex job);
   void Entitle();
   std::vector<JobIndex> PresentJobs() const;

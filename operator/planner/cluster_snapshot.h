@@ -65,7 +65,7 @@ struct PoolView {
 // A node whose GPUs of two kinds belong to two pools is there twice.
 struct NodeView {
   std::string name;
-  std::string pool{kBuiltInPool};
+  std::string pool{kBuiltInPool};  // "": none, its GPUs are for nobody
   Resources allocatable;
   // Used by all pods bound (or nominated) to the node that are not learners: pods of other
   // workloads, daemons, coordinators.
@@ -189,7 +189,9 @@ struct JobView {
   // That of its queue. A pool that the snapshot lacks has no nodes, except "default": it has the
   // defaults of PoolView.
   std::string pool{kBuiltInPool};
-  bool may_use_queue = true;  // otherwise it is not admitted, but continues if it was before
+  // Why its queue does not admit it, a sentence; "": it may. If it was admitted before, it
+  // continues.
+  std::string queue_refusal;
   int priority = 5000;
   LearnerCount min_learners = 1;
   LearnerCount max_learners = 1;

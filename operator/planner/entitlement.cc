@@ -12,16 +12,29 @@ namespace {
 
 bool CouldBeAdmitted(const Model& model, JobIndex index) {
   const Job& job = model.jobs[index];
-  return model.queues[job.queue].admits() && job.view->may_use_queue && job.demand >= job.minimum &&
-         model.fits[job.fit].slots >= job.minimum;
+  return model.queues[job.queue].admits() && job.view->queue_refusal.empty() &&
+         job.demand >= job.minimum && model.fits[job.fit].slots >= job.minimum;
 }
 
-// Learners that it can use, that could fit, next to those that it holds on nodes which take no new
-// ones, and that its namespace may have.
+// Learners of the job that its nodes can have: as many as fit if the nodes are empty, or more where
+// more are. Nodes that take no new learners count with those that they have.
+std::int64_t LearnersThatFit(const Model& model, const Job& job) {
+  const Fit& fit = model.fits[job.fit];
+  std::int64_t learners = fit.slots;
+  for (const HeldAt& held : job.held_at) {
+    const bool takes_more = std::ranges::binary_search(fit.nodes, held.node);
+    const std::int64_t slots =
+        takes_more ? TimesIn(model.nodes[held.node].room, fit.needs) : std::int64_t{0};
+    learners = BoundedSum(learners, std::max<std::int64_t>(held.started - slots, 0));
+  }
+  return learners;
+}
+
+// Learners that it can use, that fit, and that its namespace may have.
 LearnerCount UsableLearners(const Model& model, const Job& job) {
-  std::int64_t room = BoundedSum(model.fits[job.fit].slots, std::ssize(job.held));
-  if (job.budget) room = std::min(room, model.budgets[*job.budget].gpus / job.needs().gpus);
-  return static_cast<LearnerCount>(std::min<std::int64_t>(job.demand, room));
+  std::int64_t learners = LearnersThatFit(model, job);
+  if (job.budget) learners = std::min(learners, model.budgets[*job.budget].gpus / job.needs().gpus);
+  return static_cast<LearnerCount>(std::min<std::int64_t>(job.demand, learners));
 }
 
 std::int64_t LimitOf(const QueueView& queue) { return queue.limit_gpus.value_or(INT64_MAX); }

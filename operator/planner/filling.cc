@@ -50,26 +50,12 @@ class Filler {
     }
     lends_ = true;
     Fill([this](JobIndex job) { return model_.jobs[job].demand; });
-    // A job that was refused while others still got GPUs, or while GPUs are left, lacks suitable
-    // nodes.
-    for (const Refusal& refusal : refusals_) {
-      const bool left = sharing_.assignment.free_gpus() >= model_.jobs[refusal.job].needs().gpus;
-      Share& share = sharing_.shares[refusal.job];
-      if (share.stopped_by == StoppedBy::kOthers && (refusal.grants < grants_ || left)) {
-        share.stopped_by = StoppedBy::kNodes;
-      }
-    }
     for (JobIndex job = 0; job < std::ssize(model_.jobs); ++job) {
       sharing_.shares[job].learners = sharing_.assignment.LearnersOf(job);
     }
   }
 
  private:
-  struct Refusal {
-    JobIndex job = 0;
-    std::int64_t grants = 0;  // number of grants made before this refusal
-  };
-
   LearnerCount EntitledSize(JobIndex job) const {
     const Job& of = model_.jobs[job];
     if (!of.active) return 0;
@@ -169,13 +155,14 @@ class Filler {
       return false;
     }
     const bool one_would_fit = more > 1 && assignment.free_gpus() >= job.needs().gpus;
-    if (!assignment.Add(size.job, more)) {
+    if (assignment.Add(size.job, more)) return true;
+    // Once there were enough GPUs, on nodes that it cannot use, that is why it has no more.
+    if (are_left || stopped_by == StoppedBy::kNodes) {
+      stopped_by = StoppedBy::kNodes;
+    } else {
       stopped_by = one_would_fit ? StoppedBy::kSizes : StoppedBy::kOthers;
-      if (!one_would_fit) refusals_.push_back({size.job, grants_});
-      return false;
     }
-    ++grants_;
-    return true;
+    return false;
   }
 
   const Model& model_;
@@ -184,8 +171,6 @@ class Filler {
   std::vector<std::vector<NextSize>> next_;  // by queue: a heap
   std::vector<std::int64_t> withheld_;       // GPUs, by queue
   bool lends_ = false;
-  std::int64_t grants_ = 0;
-  std::vector<Refusal> refusals_;
 };
 
 }  // namespace

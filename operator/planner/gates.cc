@@ -17,7 +17,8 @@ struct Candidate {
   Resources* room = nullptr;
 };
 
-// What is free on nodes that take pods. A node is there once for each pool that it belongs to.
+// The room that is free on nodes that take pods. A node is there once for each pool that it belongs
+// to.
 class FreeRoom {
  public:
   explicit FreeRoom(const std::vector<NodeView>& nodes) {

@@ -81,7 +81,9 @@ std::vector<PoolScope> ScopesOf(const ClusterSnapshot& snapshot) {
     if (scopes.contains(pool)) return;
     scopes[pool] = {.pool = {.name = pool}, .exists = pool == kBuiltInPool};
   };
-  for (const NodeView& node : snapshot.nodes) name(node.pool);
+  for (const NodeView& node : snapshot.nodes) {
+    if (!node.pool.empty()) name(node.pool);
+  }
   for (const QueueView& queue : snapshot.queues) name(queue.pool);
   for (const JobView& job : snapshot.jobs) name(job.pool);
   std::vector<PoolScope> sorted;
@@ -89,7 +91,7 @@ std::vector<PoolScope> ScopesOf(const ClusterSnapshot& snapshot) {
   return sorted;
 }
 
-// What the pools before this one got in this plan, and the pools after it hold, is not left for it.
+// The budgets without what pools before this one got in this plan, and pools after it hold.
 std::vector<GpuBudget> BudgetsOf(const ClusterSnapshot& snapshot, const Plan& plan,
                                  const std::string& pool) {
   std::vector<GpuBudget> budgets = snapshot.budgets;

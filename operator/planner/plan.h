@@ -54,7 +54,7 @@ enum class ReasonCode {
   kQueueShare,      // its minimum is beyond its queue's share
   kQueueStopped,    // its queue admits no jobs
   kQueueMissing,    // there is no such queue
-  kQueueRefused,    // its namespace may not use its queue
+  kQueueRefused,    // its queue does not admit it, for example for its namespace
   kPoolMissing,     // its queue's pool does not exist
   kNoNodeFits,      // no node could ever run one of its learners
   kTooLarge,        // its minimum would not fit the empty cluster

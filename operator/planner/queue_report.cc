@@ -106,7 +106,8 @@ std::vector<QueueShare> ReportQueues(const Model& model, const Sharing& sharing)
   std::int64_t weights = 0;
   for (QueueIndex index = 0; index < std::ssize(model.queues); ++index) {
     shares.push_back(Allocated(model, sharing, index));
-    if (shares.back().demand > 0) weights += model.queues[index].view->weight;
+    if (shares.back().running + shares.back().waiting > 0)
+      weights += model.queues[index].view->weight;
   }
   SettleLoans(model, shares);
   for (std::size_t index = 0; index < shares.size(); ++index) {

@@ -237,6 +237,7 @@ Reason WhyThisSize(const ReasonFacts& facts) {
     case AdmissionState::kAdmitted:
       return Admitted(facts);
     case AdmissionState::kBelowMinimum:
+      if (job.demand < job.minimum) return AtDemand(facts);
       return {ReasonCode::kBelowMinimum,
               Sentence(Gpus(facts), "its minimum of ", MinimumNeeds(job),
                        " is no longer free; keeps what it has for a while")};
@@ -266,6 +267,13 @@ Reason WhyThisSize(const ReasonFacts& facts) {
       return {ReasonCode::kQueueLimit,
               Sentence("waits for ", MinimumNeeds(job), ": ", LimitOfQueue(facts), " and keeps ",
                        facts.queue.kept_gpus, " for minimums", Before(facts))};
+    case AdmissionState::kReserved:
+      return {ReasonCode::kReserved,
+              Sentence("waits for ", MinimumNeeds(job),
+                       ": the GPUs that are left are reserved, or not lent", Before(facts))};
+    case AdmissionState::kAboveLimit:
+      return {ReasonCode::kQueueLimit, Sentence("its minimum of ", MinimumNeeds(job),
+                                                " is never free: ", LimitOfQueue(facts))};
     case AdmissionState::kQueueStopped:
       return {ReasonCode::kQueueStopped,
               Sentence("queue ", NameOfQueue(facts), " admits no jobs: its spec.stop is ",
@@ -276,9 +284,7 @@ Reason WhyThisSize(const ReasonFacts& facts) {
               Sentence("there is no queue ", NameOfQueue(facts),
                        ": change spec.queue while the job is suspended, or create the queue")};
     case AdmissionState::kQueueRefused:
-      return {ReasonCode::kQueueRefused,
-              Sentence("namespace ", job.view->key.name_space, " may not use queue ",
-                       NameOfQueue(facts), ": its namespaceSelector does not match")};
+      return {ReasonCode::kQueueRefused, job.view->queue_refusal};
     case AdmissionState::kPoolMissing:
       return {ReasonCode::kPoolMissing,
               Sentence("queue ", NameOfQueue(facts), " is of pool ", facts.model.pool.name,

@@ -24,9 +24,11 @@ enum class AdmissionState {
   kQueuedBehind,  // waits: its minimum is not free, and a job before it waits for the same nodes
   kQueueShare,    // waits: its minimum is beyond what its queue is entitled to
   kQueueLimit,    // waits: its minimum would exceed its queue's limit
+  kReserved,      // waits: the GPUs that are left are reserved, or not lent
+  kAboveLimit,    // its minimum alone is above its queue's limit
   kQueueStopped,  // waits: its queue admits no jobs, or was drained
   kQueueMissing,  // waits: there is no such queue
-  kQueueRefused,  // waits: its namespace may not use its queue
+  kQueueRefused,  // waits: its queue does not admit it
   kPoolMissing,   // waits: its queue's pool does not exist
   kOverBudget,    // waits: its minimum would exceed its namespace's GPU budget
   kNoNodeFits,    // no node could ever run one of its learners
@@ -41,7 +43,8 @@ inline bool HasPlace(AdmissionState state) {
 // Whether the job has a turn in its queue, and can be admitted once GPUs are free.
 inline bool WaitsInQueue(AdmissionState state) {
   return state == AdmissionState::kQueued || state == AdmissionState::kQueuedBehind ||
-         state == AdmissionState::kQueueShare || state == AdmissionState::kQueueLimit;
+         state == AdmissionState::kQueueShare || state == AdmissionState::kQueueLimit ||
+         state == AdmissionState::kReserved;
 }
 
 // Why an admitted job does not get one more learner.
@@ -49,7 +52,7 @@ enum class StoppedBy {
   kDemand,      // it does not want more
   kOthers,      // the next GPU went to another job, or none is left
   kSizes,       // GPUs are left, but too few for the next faster size
-  kNodes,       // other jobs got more after it, on nodes that it cannot use
+  kNodes,       // GPUs were left, on nodes that it cannot use
   kBudget,      // its namespace may not hold more GPUs
   kQueueLimit,  // its queue may not hold more GPUs
   kReserved,    // the GPUs that are left are not for it

@@ -163,8 +163,10 @@ RC_GTEST_PROP(PlannerProperty, DecisionsAreWhole, ()) {
               static_cast<LearnerCount>(decision.keep.size() + decision.create.size()));
     RC_ASSERT(!decision.reason.sentence.empty());
     RC_ASSERT(decision.reason.sentence.size() <= 1024u);
-    const bool is_kept_below = decision.reason.code == ReasonCode::kBelowMinimum;
     const LearnerCount min = std::min(job.min_learners, ShardLimit(job));
+    const bool is_capped_below =
+        decision.reason.code == ReasonCode::kGrantWithdrawn && decision.demand < min;
+    const bool is_kept_below = decision.reason.code == ReasonCode::kBelowMinimum || is_capped_below;
     RC_ASSERT(decision.to == 0 || is_kept_below || decision.to >= min);
     RC_ASSERT(decision.to <= job.max_learners);
     RC_ASSERT(decision.to <= decision.demand);

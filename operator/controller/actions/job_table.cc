@@ -32,8 +32,8 @@ std::shared_ptr<const api::ElasticTrainingJob> KeepReadable(
 
 }  // namespace
 
-JobTable::JobTable(ClusterStores stores)
-    : stores_(stores), pods_by_owner_(stores_.pods.AddIndex([](const api::Pod& pod) {
+JobTable::JobTable(ClusterStores stores, QueueRights rights)
+    : stores_(stores), book_(rights), pods_by_owner_(stores_.pods.AddIndex([](const api::Pod& pod) {
         const bool ours = pod.meta.labels.contains(std::string(kLabelJobUid));
         return ours ? std::vector<std::string>{pod.meta.owner_uid} : std::vector<std::string>{};
       })) {
@@ -46,6 +46,15 @@ JobTable::JobTable(ClusterStores stores)
     if (change.after == nullptr) assumed_pods_.Forget(kube::ToString(change.key));
     stale_.merge(OwnersIn(change));
   });
+  stores_.queues.OnChange([this](const auto& change) {
+    if (book_.SetQueue(change.key.name, change.after)) LookAtAll();
+  });
+  stores_.pools.OnChange([this](const auto& change) {
+    if (book_.SetPool(change.key.name, change.after)) LookAtAll();
+  });
+  stores_.namespaces.OnChange([this](const auto& change) {
+    if (book_.SetNamespace(change.key.name, change.after)) LookAtAll();
+  });
   stores_.services.OnChange([this](const auto& change) {
     if (change.after == nullptr) assumed_services_.Forget(kube::ToString(change.key));
     stale_.merge(OwnersIn(change));
@@ -57,6 +66,10 @@ void JobTable::ForgetJob(const api::ObjectMeta& job) {
   assumed_jobs_.Forget(KeyIn(job, job.name));
   assumed_services_.Forget(KeyIn(job, CoordinatorName(job)));
   assumed_pods_.ForgetIf([&](const api::Pod& pod) { return pod.meta.owner_uid == job.uid; });
+}
+
+void JobTable::LookAtAll() {
+  for (const auto& [key, view] : views_) stale_.insert(key);
 }
 
 // A job that has no view yet gets one in the next Refresh anyway.
@@ -128,7 +141,9 @@ JobView JobTable::ViewOf(std::shared_ptr<const api::ElasticTrainingJob> job, Job
   JobView view{.unreadable = job->unreadable,
                .coordinator = std::move(before.coordinator),
                .soft_state = std::move(before.soft_state)};
-  view.job = KeepReadable(std::move(job), before.job);
+  JobInQueue in_queue = book_.Apply(KeepReadable(std::move(job), before.job));
+  view.job = std::move(in_queue.job);
+  view.membership = std::move(in_queue.membership);
   const api::ObjectMeta& meta = view.job->meta;
   const auto& needs = view.job->spec.learner_template.needs;
   view.needs = needs ? needs : std::move(before.needs);

@@ -7,8 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "operator/api/gpu_pool.h"
+#include "operator/api/name_space.h"
 #include "operator/api/node.h"
 #include "operator/api/resource_quota.h"
+#include "operator/api/training_queue.h"
 #include "operator/controller/actions/action_runner.h"
 #include "operator/controller/actions/assumed.h"
 #include "operator/controller/model/job_view.h"
@@ -23,13 +26,18 @@ struct ClusterStores {
   kube::Store<api::Node>& nodes;
   kube::Store<api::Service>& services;  // of jobs
   kube::Store<api::ResourceQuota>& quotas;
+  // These three stay empty, without a list, if the operator may not read them.
+  kube::Store<api::TrainingQueue>& queues;
+  kube::Store<api::GpuPool>& pools;
+  kube::Store<api::Namespace>& namespaces;
 
   bool synced() const {
-    return jobs.synced() && pods.synced() && nodes.synced() && services.synced() && quotas.synced();
+    return jobs.synced() && pods.synced() && nodes.synced() && services.synced() &&
+           quotas.synced() && queues.synced() && pools.synced() && namespaces.synced();
   }
   bool current() const {
     return jobs.current() && pods.current() && nodes.current() && services.current() &&
-           quotas.current();
+           quotas.current() && queues.current() && pools.current() && namespaces.current();
   }
 };
 
@@ -41,7 +49,7 @@ class JobTable {
   using Views = std::map<kube::NamespacedName, JobView>;
 
   // Construct it before the first object enters the stores.
-  explicit JobTable(ClusterStores stores);
+  explicit JobTable(ClusterStores stores, QueueRights rights = QueueRights::kAll);
 
   // Returns all jobs as they are now. The caller fills in what their coordinators report, and
   // Refresh keeps that.
@@ -50,6 +58,7 @@ class JobTable {
   const std::set<kube::NamespacedName>& refreshed() const { return refreshed_; }
 
   Views& views() { return views_; }
+  const QueueBook& book() const { return book_; }
 
   // The soft state of a job that the last Refresh has seen; the next one rebuilds the job's view.
   JobSoftState& SoftState(const std::string& job_uid);
@@ -84,6 +93,7 @@ class JobTable {
   using KeysByOwner = std::map<std::string, std::vector<std::string>, std::less<>>;
 
   void ForgetJob(const api::ObjectMeta& job);
+  void LookAtAll();
   void Begin(Effect effect, const api::ObjectMeta& job, WallTime now);
   // `error`: of the action that has this effect, if it failed.
   void Settle(const Effect& effect, const api::ObjectMeta& job, const BatchResult& result,
@@ -103,6 +113,7 @@ class JobTable {
   std::shared_ptr<const api::Service> FindService(const std::string& key, WallTime now);
 
   const ClusterStores stores_;
+  QueueBook book_;
   const kube::Store<api::Pod>::IndexId pods_by_owner_;
   Assumed<api::ElasticTrainingJob> assumed_jobs_;
   // Keys are "namespace/name" in all three. To create a pod twice, or to forget one that runs, does

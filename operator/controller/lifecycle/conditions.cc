@@ -14,12 +14,12 @@ constexpr std::size_t kMaxReason = 1024;  // as in the CRD
 
 }  // namespace
 
-void SetCondition(api::JobStatus& status, std::string_view type, Verdict verdict,
+void SetCondition(std::vector<api::Condition>& conditions, std::string_view type, Verdict verdict,
                   std::int64_t generation, api::WallTime now) {
-  const auto place = std::ranges::lower_bound(status.conditions, type, {}, &api::Condition::type);
-  const bool known = place != status.conditions.end() && place->type == type;
+  const auto place = std::ranges::lower_bound(conditions, type, {}, &api::Condition::type);
+  const bool known = place != conditions.end() && place->type == type;
   api::Condition& condition =
-      known ? *place : *status.conditions.insert(place, {.type = std::string(type)});
+      known ? *place : *conditions.insert(place, {.type = std::string(type)});
   if (!known || condition.status != verdict.status) {
     // API times are whole seconds: a fraction would not read back as written.
     condition.last_transition = std::chrono::floor<std::chrono::seconds>(now);

@@ -2,6 +2,8 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "operator/api/elastic_training_job.h"
 
@@ -25,10 +27,14 @@ struct Verdict {
   std::string message;  // the same as long as the facts are
 };
 
-// Sets a condition, keeping the list sorted by type. Its transition time changes only with its
-// status; nothing changes if the verdict is the same.
-void SetCondition(api::JobStatus& status, std::string_view type, Verdict verdict,
+// Sets one of `conditions`, keeping the list sorted by type. Its transition time changes only with
+// its status; nothing changes if the verdict is the same.
+void SetCondition(std::vector<api::Condition>& conditions, std::string_view type, Verdict verdict,
                   std::int64_t generation, api::WallTime now);
+inline void SetCondition(api::JobStatus& status, std::string_view type, Verdict verdict,
+                         std::int64_t generation, api::WallTime now) {
+  SetCondition(status.conditions, type, std::move(verdict), generation, now);
+}
 
 // Sets why the job has its size. As in a condition, a text that comes from elsewhere is cut, so
 // that it reads back as it was written: otherwise it would be news forever.

@@ -56,7 +56,8 @@ api::JobPhase PhaseWithoutMembers(const JobView& view) {
 // Whether the end of other jobs would not help: a person has to do something.
 bool NeedsUserAction(planner::ReasonCode code) {
   using enum planner::ReasonCode;
-  return code == kNoNodeFits || code == kTooLarge || code == kGrantWithdrawn;
+  return code == kNoNodeFits || code == kTooLarge || code == kGrantWithdrawn ||
+         code == kQueueMissing || code == kQueueRefused || code == kPoolMissing;
 }
 
 // Whether the grant was withdrawn because of the problem in condition `told`: that says more than
@@ -78,6 +79,7 @@ void CopyStats(const api::JobStatus& from, api::JobStatus& to) {
   to.accuracy = from.accuracy;
   to.last_checkpoint = from.last_checkpoint;
   to.attained_gpu_seconds = from.attained_gpu_seconds;
+  to.recent_service = from.recent_service;
 }
 
 // The condition of a waiting job has the same text.
@@ -115,7 +117,12 @@ void ReportMembership(const Progress& progress, api::JobStatus& status) {
 }  // namespace
 
 void ReportProgress(const JobView& view, api::JobStatus& status) {
-  status.attained_gpu_seconds = static_cast<std::int64_t>(view.soft_state.meter.gpu_seconds);
+  const ServiceMeter& meter = view.soft_state.meter;
+  status.attained_gpu_seconds = static_cast<std::int64_t>(meter.gpu_seconds);
+  if (meter.until) {
+    status.recent_service = {.gpu_seconds = static_cast<std::int64_t>(meter.recent_gpu_seconds),
+                             .time = floor<seconds>(*meter.until)};
+  }
   if (view.coordinator.progress) {
     const Progress& progress = *view.coordinator.progress;
     ReportStats(progress, status);
@@ -210,6 +217,7 @@ WriteDecision DecideWrite(const StatusChange& change, const std::string& uid,
   const api::JobStatus& after = change.after;
   api::JobStatus without_figures = after;
   without_figures.attained_gpu_seconds = before.attained_gpu_seconds;
+  without_figures.recent_service = before.recent_service;
   if (change.learners_asked_dropped) without_figures.learners_asked = before.learners_asked;
   // If an earlier version admitted the job, the hash is only written along with another change.
   if (before.admitted_template.empty()) without_figures.admitted_template.clear();

@@ -12,7 +12,7 @@ void ObserveJob(JobView& view, WallTime now) {
   ForgetMounted(state.clocks, state.mount_causes);
   ObserveContacts(view, first_look, state.contacts);
   ObserveReported(view.coordinator.progress.get(), state.reporting);
-  ObserveService(*view.job, view.learners, now, state.meter);
+  ObserveService(*view.job, view.learners, view.membership.half_life, now, state.meter);
   ObserveTimes(view.job->status, now, state.times_ahead);
   ObserveTemplate(*view.job, view.learners, state.checked_template);
   if (view.coordinator.reachable) state.coordinator_retry.tries = 0;

@@ -11,6 +11,7 @@
 #include "operator/api/service.h"
 #include "operator/controller/model/job_soft_state.h"
 #include "operator/controller/model/progress.h"
+#include "operator/controller/model/queue_book.h"
 
 namespace pliant::controller {
 
@@ -26,7 +27,9 @@ struct CoordinatorView {
 // All that is known of one job at an instant. Thousands of jobs may wait, so a view is small: data
 // that is also held elsewhere is shared, and data that only a running job has costs one pointer.
 struct JobView {
-  std::shared_ptr<const api::ElasticTrainingJob> job;  // never null
+  // Never null. Where its spec asks for more than its queue and pool allow, it has what is allowed.
+  std::shared_ptr<const api::ElasticTrainingJob> job;
+  QueueMembership membership;
   // Why the job's newest version cannot be understood; `job` is then the version before, if that
   // could be. Empty: it is understood.
   std::string unreadable;

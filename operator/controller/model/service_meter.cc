@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
 #include "operator/controller/model/job_view.h"
 #include "operator/controller/model/names.h"
@@ -9,15 +10,23 @@
 namespace pliant::controller {
 namespace {
 
-// Seconds that live learners have run, from their pods: a running job has attained at least that.
-double GpuSecondsOf(const std::vector<api::Pod>& learners, WallTime now) {
+// Seconds that live learners have run since `begin`, from their pods: a running job has attained at
+// least that.
+double GpuSecondsOf(const std::vector<api::Pod>& learners, WallTime begin, WallTime now) {
   double sum = 0;
   for (const api::Pod& pod : learners) {
     const api::ContainerStatus* program = api::FindContainer(pod, kLearnerContainer);
     if (pod.ended() || program == nullptr || !program->running_since) continue;
-    sum += std::max(0.0, std::chrono::duration<double>(now - *program->running_since).count());
+    const WallTime from = std::max<WallTime>(*program->running_since, begin);
+    sum += std::max(0.0, std::chrono::duration<double>(now - from).count());
   }
   return sum;
+}
+
+double Decayed(double gpu_seconds, std::chrono::duration<double> age,
+               std::chrono::seconds half_life) {
+  return gpu_seconds *
+         std::exp2(-std::max(age.count(), 0.0) / static_cast<double>(half_life.count()));
 }
 
 void ObserveWaiting(const api::ElasticTrainingJob& job, WallTime now, ServiceMeter& meter) {
@@ -33,31 +42,47 @@ void ObserveWaiting(const api::ElasticTrainingJob& job, WallTime now, ServiceMet
   }
 }
 
-// A GPU counts from when its learner's program runs. Attained time alone causes no write of status:
-// a new leader finds the rest in the pods.
+// The GPU time of a job that this process sees for the first time. An earlier process has written
+// it with its last status; the rest is found in the pods.
+void ReadGpuSeconds(const api::ElasticTrainingJob& job, const std::vector<api::Pod>& learners,
+                    std::chrono::seconds half_life, WallTime now, ServiceMeter& meter) {
+  const int gpus = job.spec.elastic.gpus_per_learner;
+  meter.gpu_seconds = std::max(meter.gpu_seconds, gpus * GpuSecondsOf(learners, WallTime(), now));
+  const auto& recent = job.status.recent_service;
+  if (!recent) {
+    meter.recent_gpu_seconds = meter.gpu_seconds;
+    return;
+  }
+  meter.recent_gpu_seconds =
+      Decayed(static_cast<double>(recent->gpu_seconds), now - recent->time, half_life) +
+      gpus * GpuSecondsOf(learners, recent->time, now);
+}
+
+// A GPU counts from when its learner's program runs. Attained time alone causes no write of status.
 void ObserveGpuSeconds(const api::ElasticTrainingJob& job, const std::vector<api::Pod>& learners,
-                       WallTime now, ServiceMeter& meter) {
+                       std::chrono::seconds half_life, WallTime now, ServiceMeter& meter) {
   meter.gpu_seconds =
       std::max(meter.gpu_seconds, static_cast<double>(job.status.attained_gpu_seconds));
-  const int gpus = job.spec.elastic.gpus_per_learner;
   if (!meter.until) {
-    meter.gpu_seconds = std::max(meter.gpu_seconds, gpus * GpuSecondsOf(learners, now));
+    ReadGpuSeconds(job, learners, half_life, now, meter);
   } else if (now > *meter.until) {
-    const auto passed = std::chrono::duration<double>(now - *meter.until).count();
-    meter.gpu_seconds += passed * static_cast<double>(meter.gpus);
+    const std::chrono::duration<double> passed = now - *meter.until;
+    const double more = passed.count() * static_cast<double>(meter.gpus);
+    meter.gpu_seconds += more;
+    meter.recent_gpu_seconds = Decayed(meter.recent_gpu_seconds, passed, half_life) + more;
   }
   meter.until = now;
-  meter.gpus = gpus * std::ranges::count_if(learners, [](const api::Pod& pod) {
-                 return !pod.ended() && IsRunning(pod);
-               });
+  meter.gpus = job.spec.elastic.gpus_per_learner *
+               std::ranges::count_if(
+                   learners, [](const api::Pod& pod) { return !pod.ended() && IsRunning(pod); });
 }
 
 }  // namespace
 
 void ObserveService(const api::ElasticTrainingJob& job, const std::vector<api::Pod>& learners,
-                    WallTime now, ServiceMeter& meter) {
+                    std::chrono::seconds half_life, WallTime now, ServiceMeter& meter) {
   ObserveWaiting(job, now, meter);
-  ObserveGpuSeconds(job, learners, now, meter);
+  ObserveGpuSeconds(job, learners, half_life, now, meter);
 }
 
 }  // namespace pliant::controller

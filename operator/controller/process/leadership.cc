@@ -15,7 +15,7 @@ constexpr std::chrono::milliseconds kSettleTime{500};
 }  // namespace
 
 Leadership::Leadership(LeadershipParts parts, LeadershipOptions options)
-    : parts_(std::move(parts)), options_(std::move(options)) {
+    : parts_(std::move(parts)), options_(std::move(options)), status_writer_(parts_.client) {
   const ClusterStores& stores = parts_.table.stores();
   stores.jobs.OnChange([this](const auto& change) {
     if (planning_) planning_->OnJobChange(change);
@@ -32,6 +32,12 @@ Leadership::Leadership(LeadershipParts parts, LeadershipOptions options)
   stores.quotas.OnChange([this](const auto& change) {
     if (planning_) planning_->OnQuotaChange(change);
   });
+  const auto on_queue_book_change = [this](const auto&) {
+    if (planning_) planning_->OnQueueBookChange();
+  };
+  stores.queues.OnChange(on_queue_book_change);
+  stores.pools.OnChange(on_queue_book_change);
+  stores.namespaces.OnChange(on_queue_book_change);
 }
 
 void Leadership::Begin(int transitions) {
@@ -64,6 +70,7 @@ void Leadership::OnKeys(const Result<MasterKeys>& keys) {
       PlanningLoopParts{.loop = parts_.loop,
                         .table = parts_.table,
                         .runner = *runner_,
+                        .status_writer = status_writer_,
                         .api_calls = parts_.api_calls,
                         .pod_making_calls = parts_.pod_making_calls,
                         .coordinator_calls = parts_.coordinator_calls,

@@ -48,6 +48,7 @@ class Leadership {
 
   const LeadershipParts parts_;
   LeadershipOptions options_;
+  const StatusWriter status_writer_;
   Backoff backoff_{BackoffOptions{.jitter = 0}};
   std::string last_error_;  // the last one that was logged
   // Created once the keys are loaded, in this order.

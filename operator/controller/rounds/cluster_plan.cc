@@ -105,8 +105,13 @@ void ClusterPlan::SeeJob(const kube::NamespacedName& key, const JobView* planned
 // a process that crashes there has no second one.
 void ClusterPlan::TryAlone(const JobView& view, WallTime now) {
   if (crash_notes_ == nullptr || crash_notes_->DeathsAtPlan() == 0) return;
-  std::ignore = planner::MakePlan(
-      {.now = now, .nodes = builder_.Nodes(), .jobs = {PlannerView(view)}}, policy_);
+  const planner::ClusterSnapshot& frame = builder_.Frame();
+  std::ignore = planner::MakePlan({.now = now,
+                                   .nodes = frame.nodes,
+                                   .jobs = {PlannerView(view)},
+                                   .queues = frame.queues,
+                                   .pools = frame.pools},
+                                  policy_);
 }
 
 const planner::Plan& ClusterPlan::Make(WallTime now) {

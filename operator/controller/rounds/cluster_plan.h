@@ -27,9 +27,9 @@ std::vector<kube::NamespacedName> JobsWithNews(const planner::Plan& plan,
 // The plan for all jobs, and its input. Control thread.
 class ClusterPlan {
  public:
-  // `crash_notes` outlives it; null: nothing is noted.
-  ClusterPlan(planner::Policy policy, CrashNotes* crash_notes)
-      : policy_(policy), crash_notes_(crash_notes) {}
+  // `book` and `crash_notes` outlive it; null: nothing is noted.
+  ClusterPlan(planner::Policy policy, const QueueBook& book, CrashNotes* crash_notes)
+      : policy_(policy), crash_notes_(crash_notes), builder_(book) {}
 
   // Take over a change of the cluster. Return whether it may change the plan.
   bool SeeNode(const kube::Store<api::Node>::Change& change);

@@ -67,7 +67,12 @@ PlanningLoop::PlanningLoop(PlanningLoopParts parts, PlanningLoopOptions options)
                    .first_conflict_delay = options_.pace.max_debounce,
                    .now = options_.now,
                    .on_result = std::bind_front(&PlanningLoop::OnResult, this)}),
-      plan_(options_.policy, parts_.crash_notes),
+      plan_(options_.policy, parts_.table.book(), parts_.crash_notes),
+      queue_reporter_({.loop = parts_.loop,
+                       .book = parts_.table.book(),
+                       .writer = parts_.status_writer,
+                       .api_calls = parts_.api_calls,
+                       .request_round = [this] { rounds_.Request(); }}),
       rounds_(parts_.loop, {.pace = options_.pace,
                             .now = options_.now,
                             .is_current = [this] { return parts_.table.stores().current(); },
@@ -111,6 +116,14 @@ void PlanningLoop::OnQuotaChange(const kube::Store<api::ResourceQuota>::Change& 
   if (plan_.SeeQuota(change)) rounds_.Request();
 }
 
+// The status that we have just written is no reason for a round.
+void PlanningLoop::OnQueueBookChange() {
+  if (std::exchange(book_version_, parts_.table.book().version()) !=
+      parts_.table.book().version()) {
+    rounds_.Request();
+  }
+}
+
 void PlanningLoop::OnServiceChange(const kube::Store<api::Service>::Change& change) {
   LookAt(parts_.table.OwnersIn(change));
 }
@@ -134,7 +147,9 @@ std::optional<WallTime> PlanningLoop::RunRound(WallTime now) {
     }
   }
   parts_.metrics.SetQueueDepth(queue_.depth());
-  return plan_.plan().again_at;
+  std::optional<WallTime> again_at = plan_.plan().again_at;
+  KeepEarliest(queue_reporter_.Report({plan_.snapshot(), plan_.plan()}, now), again_at);
+  return again_at;
 }
 
 void PlanningLoop::LookAtJobs(WallTime now) {

@@ -15,6 +15,7 @@
 #include "operator/controller/rounds/accepted_templates.h"
 #include "operator/controller/rounds/cluster_plan.h"
 #include "operator/controller/rounds/crash_notes.h"
+#include "operator/controller/rounds/queue_reporter.h"
 #include "operator/controller/rounds/rounds.h"
 #include "operator/kube/work_queue.h"
 #include "operator/metrics/metrics.h"
@@ -37,6 +38,7 @@ struct PlanningLoopParts {
   EventLoop& loop;
   JobTable& table;
   const ActionRunner& runner;
+  const StatusWriter& status_writer;
   Executor api_calls;          // for the runner
   Executor pod_making_calls;   // also for the runner; apart, since admission webhooks may be slow
   Executor coordinator_calls;  // apart, since calls to a lost coordinator take long
@@ -60,6 +62,8 @@ class PlanningLoop {
   void OnNodeChange(const kube::Store<api::Node>::Change& change);
   void OnServiceChange(const kube::Store<api::Service>::Change& change);
   void OnQuotaChange(const kube::Store<api::ResourceQuota>::Change& change);
+  // A queue, a pool or a namespace: the table has it already.
+  void OnQueueBookChange();
 
   // The input of the last plan.
   const planner::ClusterSnapshot& snapshot() const { return plan_.snapshot(); }
@@ -86,6 +90,8 @@ class PlanningLoop {
   BatchDispatcher dispatcher_;
   AcceptedTemplates accepted_;
   ClusterPlan plan_;
+  QueueReporter queue_reporter_;
+  std::uint64_t book_version_ = 0;
   Rounds rounds_;
 };
 

@@ -153,6 +153,8 @@ planner::JobView PlannerView(const JobView& view) {
   planner::JobView planned{
       .key = {.name_space = job.meta.name_space, .name = job.meta.name, .uid = job.meta.uid},
       .queue = job.spec.queue,
+      .pool = view.membership.pool,
+      .queue_refusal = view.membership.refusal,
       .priority = job.spec.priority,
       .min_learners = job.spec.elastic.min_learners,
       .max_learners = job.spec.elastic.max_learners,
@@ -167,7 +169,8 @@ planner::JobView PlannerView(const JobView& view) {
       .finished = job.status.finished() || job.meta.deleted.has_value(),
       .submitted = job.meta.created,
       .waiting_since = view.soft_state.meter.waiting_since,
-      .attained_gpu_seconds = WholeGpuSeconds(view.soft_state.meter.gpu_seconds),
+      .attained_gpu_seconds = WholeGpuSeconds(view.soft_state.meter.recent_gpu_seconds),
+      .attained_at = view.soft_state.meter.until,
       .learners_desired = job.status.desired_learners,
       .started = TimeOf(view, job.status.start_time),
       .resized = TimeOf(view, job.status.resize_time),
@@ -308,14 +311,26 @@ void SnapshotBuilder::FillForeign(const Ours& ours) {
   }
 }
 
-const std::vector<planner::NodeView>& SnapshotBuilder::Nodes() {
+void SnapshotBuilder::FillQueues() {
+  if (book_version_ == book_.version()) return;
+  book_version_ = book_.version();
+  snapshot_.queues = book_.QueueViews();
+  snapshot_.pools = book_.PoolViews();
+  for (planner::NodeView& node : snapshot_.nodes) node.pool = book_.PoolOf(node.labels);
+}
+
+const planner::ClusterSnapshot& SnapshotBuilder::Frame() {
+  for (auto& [key, node] : changed_nodes_) {
+    if (node) node->pool = book_.PoolOf(node->labels);
+  }
   Merge(changed_nodes_, snapshot_.nodes);
-  return snapshot_.nodes;
+  FillQueues();
+  return snapshot_;
 }
 
 const planner::ClusterSnapshot& SnapshotBuilder::Build(WallTime now) {
   snapshot_.now = now;
-  Nodes();
+  Frame();
   Merge(changed_jobs_, snapshot_.jobs);
   const Ours ours = OurLearners();
   FillForeign(ours);

@@ -21,6 +21,8 @@ namespace pliant::controller {
 // and jobs, and a plan is needed whenever a few of them have changed.
 class SnapshotBuilder {
  public:
+  explicit SnapshotBuilder(const QueueBook& book) : book_(book) {}  // it outlives the builder
+
   void SeeNode(const kube::Store<api::Node>::Change& change);
   // Called for all pods of the cluster. Learners of the jobs seen count for their jobs; all others
   // take room on their nodes, even if the scheduler has only nominated the node, or their
@@ -31,9 +33,9 @@ class SnapshotBuilder {
   void SeeJob(const kube::NamespacedName& key, const JobView* planned);
 
   const planner::ClusterSnapshot& Build(WallTime now);
-  // The nodes that exist now. On a node that is new since the last Build, the use by other pods is
-  // not counted yet.
-  const std::vector<planner::NodeView>& Nodes();
+  // The nodes, queues and pools as they are now, with time and jobs as of the last Build. On a node
+  // that is new since then, the use by other pods is not counted yet.
+  const planner::ClusterSnapshot& Frame();
   // The snapshot that was built last.
   const planner::ClusterSnapshot& snapshot() const { return snapshot_; }
 
@@ -60,10 +62,13 @@ class SnapshotBuilder {
   using Ours = std::map<std::string_view, const planner::Resources*>;
 
   Ours OurLearners() const;
+  void FillQueues();
   void FillForeign(const Ours& ours);
   void FillBudgets(const Ours& ours);
   void SeeGpus(const kube::Store<api::Pod>::Change& change);
 
+  const QueueBook& book_;
+  std::uint64_t book_version_ = 0;
   Changes<planner::NodeView> changed_nodes_;  // since the last Build, as is the next
   std::uint64_t node_versions_ = 0;
   Changes<planner::JobView> changed_jobs_;

@@ -310,7 +310,6 @@ TEST_F(OperatorTest, HoldsJobsAndTheirPodsToWhatItsAdministratorSays) {
   const auto start_with = [this](const std::string& pod_template) {
     auto arguments = Arguments(std::getenv("PLIANT_TEST_KUBECONFIG"));
     arguments.push_back("--coordinator-pod-template=" + pod_template);
-    arguments.push_back("--job-min-runtime-seconds-max=600");
     arguments.push_back("--job-start-timeout-seconds=900");
     arguments.push_back("--job-ttl-seconds-after-finished=0");
     operator_.emplace(arguments);
@@ -322,6 +321,11 @@ TEST_F(OperatorTest, HoldsJobsAndTheirPodsToWhatItsAdministratorSays) {
   start_with(R"({"metadata": {"labels": {"team": "platform"}}, "spec": {
       "nodeSelector": {"pool": "system"}, "tolerations": [{"operator": "Exists"}],
       "containers": [{"name": "coordinator", "resources": {"limits": {"cpu": "1"}}}]}})");
+  ASSERT_TRUE(client().Create(controller::kGpuPools,
+                              {{"apiVersion", "pliant.dev/v1alpha1"},
+                               {"kind", "GpuPool"},
+                               {"metadata", {{"name", "default"}}},
+                               {"spec", {{"bounds", {{"minRuntimeSeconds", 600}}}}}}));
   Submit("long", json::parse(R"({"spec": {"resize": {"minRuntimeSeconds": 86400}}})"));
   ASSERT_TRUE(kube::WaitUntil([&] { return OpenLearners() == 2; }, seconds(60))) << Status("long");
   ASSERT_EQ(Pods("coordinator").size(), 1u);
@@ -343,6 +347,7 @@ TEST_F(OperatorTest, HoldsJobsAndTheirPodsToWhatItsAdministratorSays) {
   EXPECT_TRUE(
       kube::WaitUntil([&] { return !client().Get(controller::kJobs, Key("long")); }, seconds(60)))
       << "the default ttlSecondsAfterFinished of 0 deletes the job";
+  EXPECT_TRUE(client().Delete(controller::kGpuPools, {"", "default"}));
 }
 
 TEST_F(OperatorTest, StopsQuicklyAndLeavesTheLeaseToOthers) {

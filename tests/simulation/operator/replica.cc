@@ -44,7 +44,17 @@ Replica::Replica(std::string identity, ReplicaParts parts)
       nodes_(loop_, [](const nlohmann::json& o) { return api::DecodeNode(o, kGpu); }),
       services_(loop_, api::DecodeService),
       quotas_(loop_, [](const nlohmann::json& o) { return api::DecodeResourceQuota(o, kGpu); }),
-      table_({jobs_.store(), pods_.store(), nodes_.store(), services_.store(), quotas_.store()}),
+      queues_(loop_, api::DecodeTrainingQueue),
+      pools_(loop_, api::DecodeGpuPool),
+      namespaces_(loop_, api::DecodeNamespace),
+      table_({.jobs = jobs_.store(),
+              .pods = pods_.store(),
+              .nodes = nodes_.store(),
+              .services = services_.store(),
+              .quotas = quotas_.store(),
+              .queues = queues_.store(),
+              .pools = pools_.store(),
+              .namespaces = namespaces_.store()}),
       leadership_({.loop = loop_,
                    .table = table_,
                    .client = client_,
@@ -72,6 +82,9 @@ Replica::Replica(std::string identity, ReplicaParts parts)
   Follow(pods_, kube::kPods, {});
   Follow(nodes_, kube::kNodes, {});
   Follow(quotas_, kube::kResourceQuotas, {});
+  Follow(queues_, controller::kTrainingQueues, {.kind_is_optional = true});
+  Follow(pools_, controller::kGpuPools, {.kind_is_optional = true});
+  Follow(namespaces_, kube::kNamespaces, {});
   Follow(services_, kube::kServices, {.label_selector = "app.kubernetes.io/managed-by=pliant"});
   loop_.Post([this] { Elect(); });
 }

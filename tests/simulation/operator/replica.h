@@ -83,6 +83,9 @@ class Replica {
   kube::Informer<api::Node> nodes_;
   kube::Informer<api::Service> services_;
   kube::Informer<api::ResourceQuota> quotas_;
+  kube::Informer<api::TrainingQueue> queues_;
+  kube::Informer<api::GpuPool> pools_;
+  kube::Informer<api::Namespace> namespaces_;
   controller::JobTable table_;
   controller::Leadership leadership_;
   kube::LeaseSteps steps_;

@@ -160,7 +160,7 @@ TEST_F(OperatorStory, AStatusThatCouldNotBeWrittenIsTriedAgainSoon) {
   world.Submit("one", all);
   ASSERT_TRUE(world.ReachSizes({{"one", 8}}));
   world.Submit("two", all);
-  ASSERT_TRUE(world.Reach([&] { return told("two", "cannot be shrunk that far"); }));
+  ASSERT_TRUE(world.Reach([&] { return told("two", "cannot be shrunk further"); }));
   world.loop.RunFor(1s);
   world.Submit("three", all);
   ASSERT_TRUE(world.Reach([&] { return told("three", "other jobs are before it"); }));
@@ -174,7 +174,7 @@ TEST_F(OperatorStory, AStatusThatCouldNotBeWrittenIsTriedAgainSoon) {
   world.Delete("two");
   ASSERT_TRUE(world.Reach([&] { return failed; }));
   world.loop.RunFor(3s);
-  EXPECT_TRUE(told("three", "cannot be shrunk that far")) << world.Status("three");
+  EXPECT_TRUE(told("three", "cannot be shrunk further")) << world.Status("three");
 }
 
 TEST_F(OperatorStory, AServerThatAsksForTimeIsGivenIt) {

@@ -118,6 +118,23 @@ void World::Submit(const std::string& job, const TrainingOptions& training,
   EXPECT_TRUE(made) << made.error();
 }
 
+void World::Apply(const kube::ResourceType& type, const std::string& name, const Json& spec) {
+  const bool exists = server.Find(kube::CollectionPath(type, "") + "/" + name) != nullptr;
+  const auto applied = exists
+                           ? admin_.Patch(type, {"", name}, {{"spec", spec}})
+                           : admin_.Create(type, {{"metadata", {{"name", name}}}, {"spec", spec}});
+  EXPECT_TRUE(applied) << applied.error();
+}
+
+void World::Remove(const kube::ResourceType& type, const std::string& name) {
+  EXPECT_TRUE(admin_.Delete(type, {"", name}));
+}
+
+Json World::StatusOf(const kube::ResourceType& type, const std::string& name) const {
+  const auto object = server.Find(kube::CollectionPath(type, "") + "/" + name);
+  return object == nullptr ? Json::object() : object->value("status", Json::object());
+}
+
 void World::Edit(const std::string& job, const Json& spec_changes) {
   std::ignore = admin_.Patch(controller::kJobs, KeyOf(job), {{"spec", spec_changes}});
 }

@@ -39,6 +39,10 @@ class World {
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
+  // Actions of administrators: creates a cluster-scoped object, or merges `spec` into its own.
+  void Apply(const kube::ResourceType& type, const std::string& name, const Json& spec);
+  void Remove(const kube::ResourceType& type, const std::string& name);
+  Json StatusOf(const kube::ResourceType& type, const std::string& name) const;
   // Actions of users.
   void Submit(const std::string& job, const TrainingOptions& training, const Json& spec_changes);
   void Edit(const std::string& job, const Json& spec_changes);

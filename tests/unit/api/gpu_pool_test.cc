@@ -26,7 +26,7 @@ TEST(GpuPool, FillsInDefaults) {
   EXPECT_EQ(pool->spec.reserved_gpus, 0);
   EXPECT_FALSE(pool->spec.yield_to_pending);
   EXPECT_EQ(pool->spec.bounds, PoolBounds{});
-  EXPECT_EQ(pool->spec.bounds.max_resize, JobSettings{}.max_resize) << "the defaults are the same";
+  EXPECT_EQ(pool->spec.bounds.max_resize.min_runtime, std::chrono::hours(1));
   EXPECT_EQ(pool->spec.bounds.max_gpus_per_job, std::nullopt);
   EXPECT_EQ(pool->status, GpuPoolStatus{});
 }

@@ -64,62 +64,7 @@ TEST(JobCodec, WhatAJobDoesNotSayTheAdministratorDoes) {
   EXPECT_EQ(job->spec.ttl_after_finished, seconds(0));
 }
 
-TEST(JobCodec, MoreThanIsAllowedDoesNotCount) {
-  const JobSettings settings{.max_resize = {.grace_period = seconds(50),
-                                            .min_runtime = seconds(600),
-                                            .cooldown = seconds(20)}};
-  const struct {
-    const char* what;
-    json resize;
-    ResizeSpec holds;
-    std::string limited;
-  } kCases[] = {
-      {"as much as is allowed",
-       {{"gracePeriodSeconds", 50}, {"minRuntimeSeconds", 600}, {"cooldownSeconds", 20}},
-       settings.max_resize,
-       ""},
-      {"one more of one",
-       {{"gracePeriodSeconds", 5}, {"minRuntimeSeconds", 601}, {"cooldownSeconds", 0}},
-       {.grace_period = seconds(5), .min_runtime = seconds(600), .cooldown = seconds(0)},
-       "resize.minRuntimeSeconds counts as 600, not as 601: more is not allowed in this cluster"},
-      {"more of all",
-       {{"gracePeriodSeconds", 3585}, {"minRuntimeSeconds", 86400}, {"cooldownSeconds", 3600}},
-       settings.max_resize,
-       "resize.gracePeriodSeconds counts as 50, not as 3585; resize.minRuntimeSeconds counts as "
-       "600, not as 86400; resize.cooldownSeconds counts as 20, not as 3600: more is not allowed "
-       "in this cluster"},
-      {"defaults above the limits",
-       json::object(),
-       {.grace_period = seconds(50), .min_runtime = seconds(0), .cooldown = seconds(20)},
-       "resize.gracePeriodSeconds counts as 50, not as 60; resize.cooldownSeconds counts as 20, "
-       "not as 30: more is not allowed in this cluster"},
-      {"no such part",
-       nullptr,
-       {.grace_period = seconds(50), .min_runtime = seconds(0), .cooldown = seconds(20)},
-       "resize.gracePeriodSeconds counts as 50, not as 60; resize.cooldownSeconds counts as 20, "
-       "not as 30: more is not allowed in this cluster"},
-  };
-  for (const auto& c : kCases) {
-    json object = Minimal();
-    object["spec"]["resize"] = c.resize;
-    const Result<ElasticTrainingJob> job = DecodeJob(object, settings);
-    ASSERT_TRUE(job) << job.error();
-    EXPECT_EQ(job->unreadable, "") << c.what;
-    EXPECT_EQ(job->spec.resize, c.holds) << c.what;
-    EXPECT_EQ(job->spec.limited, c.limited) << c.what;
-  }
-}
-
 // Such jobs exist, because the CRD allows these values.
-TEST(JobCodec, ByDefaultOnlyADayWithoutShrinkingIsTooMuch) {
-  json object = Minimal();
-  object["spec"]["resize"] = {
-      {"gracePeriodSeconds", 3585}, {"minRuntimeSeconds", 3600}, {"cooldownSeconds", 3600}};
-  EXPECT_EQ(DecodeJob(object, {})->spec.limited, "");
-  object["spec"]["resize"]["minRuntimeSeconds"] = 86400;
-  EXPECT_EQ(DecodeJob(object, {})->spec.resize.min_runtime, seconds(3600));
-}
-
 TEST(JobCodec, ReadsLimitsInTime) {
   json object = Minimal();
   object["spec"]["startTimeoutSeconds"] = 600;

@@ -315,17 +315,14 @@ TEST(ActionRunner, WhatTheServerAnswersHoldsUnderTheAdministratorsSettings) {
       "metadata": {"namespace": "team-a", "name": "digits", "uid": "1a2b3c4d-0000"},
       "spec": {"elastic": {"maxLearners": 8}, "training": {"globalBatchSize": 256},
                "checkpoint": {"volume": {"hostPath": {"path": "/data"}}},
-               "resize": {"minRuntimeSeconds": 86400},
                "template": {"spec": {"containers": [{"name": "learner"}]}}}})");
   server.Answer(HttpMethod::kPatch, path,
                 HttpResponse{.status = 200, .headers = {}, .body = job.dump()});
   PodDefaults defaults;
-  defaults.jobs.max_resize.min_runtime = std::chrono::seconds(600);
   defaults.jobs.start_timeout = std::chrono::seconds(900);
   const ActionRunner runner(client, defaults, MasterKeys{});
   const BatchResult result = runner.Run({.job = AdmittedJob(1), .write_status = true});
   ASSERT_TRUE(result.job);
-  EXPECT_EQ(result.job->spec.resize.min_runtime, std::chrono::seconds(600));
   EXPECT_EQ(result.job->spec.start_timeout, std::chrono::seconds(900));
 }
 

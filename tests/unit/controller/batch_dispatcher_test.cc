@@ -11,6 +11,7 @@
 #include "base/sim_event_loop.h"
 #include "operator/kube/config.h"
 #include "tests/kube/scripted_transport.h"
+#include "tests/unit/controller/cluster_stores.h"
 #include "tests/unit/controller/job_fixture.h"
 
 namespace pliant::controller {
@@ -27,8 +28,9 @@ class BatchDispatcherTest : public testing::Test {
  protected:
   BatchDispatcherTest() {
     const api::ElasticTrainingJob job = AdmittedJob(1);
-    jobs_.Put({.meta = {.key = key_, .uid = kUid, .resource_version = job.meta.resource_version},
-               .value = Shared(job)});
+    stores_.jobs.Put(
+        {.meta = {.key = key_, .uid = kUid, .resource_version = job.meta.resource_version},
+         .value = Shared(job)});
     table_.Refresh(Now());
     dispatcher_->AddJob(kUid, key_);
   }
@@ -73,12 +75,8 @@ class BatchDispatcherTest : public testing::Test {
 
   const kube::NamespacedName key_{"team-a", "digits"};
   const Action create_ = CreateLearner{.number = 1, .node = "gpu-1"};
-  kube::Store<api::ElasticTrainingJob> jobs_;
-  kube::Store<api::Pod> pods_;
-  kube::Store<api::Node> nodes_;
-  kube::Store<api::Service> services_;
-  kube::Store<api::ResourceQuota> quotas_;
-  JobTable table_{{jobs_, pods_, nodes_, services_, quotas_}};
+  OwnStores stores_;
+  JobTable table_{stores_.all()};
   SimEventLoop loop_;
   kube::WorkQueue queue_{loop_, [] {}};
   kube::ScriptedTransport server_;
@@ -161,7 +159,7 @@ TEST_F(BatchDispatcherTest, AnUnknownOutcomeIsAskedForUntilItIsKnown) {
 TEST_F(BatchDispatcherTest, OfAJobThatWentNothingIsTriedAgain) {
   Answer(HttpMethod::kPost, kCreate, 503, "unwell");
   Dispatch({create_});
-  jobs_.Erase(key_);
+  stores_.jobs.Erase(key_);
   dispatcher_->ForgetJob(kUid);
   EXPECT_EQ(dispatcher_->KeyOfJob(kUid), nullptr);
   loop_.RunFor(seconds(60));
@@ -174,13 +172,13 @@ TEST_F(BatchDispatcherTest, AJobThatIsMadeAgainDoesNotWaitForWhatItsPredecessorW
   Dispatch({create_});
   loop_.RunFor(milliseconds(1));
   EXPECT_EQ(View().learners.size(), 1u) << "its outcome is unknown";
-  jobs_.Erase(key_);
+  stores_.jobs.Erase(key_);
   dispatcher_->ForgetJob(kUid);
   EXPECT_EQ(queue_.working(), 0u);
 
   api::ElasticTrainingJob again = AdmittedJob(1);
   again.meta.uid = "another";
-  jobs_.Put(
+  stores_.jobs.Put(
       {.meta = {.key = key_, .uid = "another", .resource_version = "9"}, .value = Shared(again)});
   queue_.Add(key_);
   EXPECT_TRUE(View().learners.empty());

@@ -81,7 +81,8 @@ TEST(ClusterPlan, AGateThatMayOpenIsNews) {
 }
 
 TEST(ClusterPlan, WhichChangesMayChangeThePlan) {
-  ClusterPlan plan({}, nullptr);
+  const QueueBook book;
+  ClusterPlan plan({}, book, nullptr);
   const auto seen = [&](const api::Node* before, const api::Node* after) {
     return plan.SeeNode({{"", "n"},
                          before == nullptr ? nullptr : Shared(*before),
@@ -123,7 +124,8 @@ TEST(ClusterPlan, WhichChangesMayChangeThePlan) {
 }
 
 TEST(ClusterPlan, WhatIsSeenIsPlanned) {
-  ClusterPlan plan({}, nullptr);
+  const QueueBook book;
+  ClusterPlan plan({}, book, nullptr);
   api::Node node{.ready = true, .allocatable = {.gpus = 4}};
   node.meta.name = "gpu-1";
   plan.SeeNode({{"", "gpu-1"}, nullptr, Shared(node)});
@@ -149,7 +151,8 @@ TEST(ClusterPlan, OnceAProcessHasDiedAtThePlanTheNextDiesAtTheJob) {
   Edit(good.job).spec.queue = "another";
   Edit(deadly.job).spec.priority = 0;
   const auto make_plan = [&](CrashNotes* notes) {
-    ClusterPlan plan({}, notes);
+    const QueueBook book;
+    ClusterPlan plan({}, book, notes);
     plan.SeeNode({{"", "gpu-1"}, nullptr, Shared(node)});
     for (const JobView* view : {&good, &deadly}) {
       const api::ObjectMeta& job = view->job->meta;

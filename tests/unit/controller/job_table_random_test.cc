@@ -10,6 +10,7 @@
 
 #include "base/format.h"
 #include "operator/controller/actions/job_table.h"
+#include "tests/unit/controller/cluster_stores.h"
 #include "tests/unit/controller/job_fixture.h"
 
 // Jobs, pods and Services are created, changed, deleted and created again under the same names,
@@ -26,13 +27,8 @@ void Put(kube::Store<T>& store, const T& object) {
              .value = std::make_shared<const T>(object)});
 }
 
-struct Cluster {
-  kube::Store<api::ElasticTrainingJob> jobs;
-  kube::Store<api::Pod> pods;
-  kube::Store<api::Node> nodes;
-  kube::Store<api::Service> services;
-  kube::Store<api::ResourceQuota> quotas;
-  JobTable table{{jobs, pods, nodes, services, quotas}};
+struct Cluster : OwnStores {
+  JobTable table{all()};
 };
 
 constexpr const char* kTemplates[] = {

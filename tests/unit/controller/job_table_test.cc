@@ -2,12 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/controller/cluster_stores.h"
 #include "tests/unit/controller/job_fixture.h"
 
 namespace pliant::controller {
 namespace {
 
-class JobTableTest : public testing::Test {
+class JobTableTest : public testing::Test, protected OwnStores {
  protected:
   void Show(const api::ElasticTrainingJob& job) {
     jobs.Put({.meta = {.key = {job.meta.name_space, job.meta.name},
@@ -33,12 +34,7 @@ class JobTableTest : public testing::Test {
     return {.job = *View().job, .actions = std::move(actions)};
   }
 
-  kube::Store<api::ElasticTrainingJob> jobs;
-  kube::Store<api::Pod> pods;
-  kube::Store<api::Node> nodes;
-  kube::Store<api::Service> services;
-  kube::Store<api::ResourceQuota> quotas;
-  JobTable table{{jobs, pods, nodes, services, quotas}};
+  JobTable table{all()};
 };
 
 TEST_F(JobTableTest, GathersWhatBelongsToAJob) {
@@ -92,7 +88,7 @@ TEST_F(JobTableTest, ATemplateThatCannotBeReadLeavesTheNeedsAsTheyWere) {
 
 TEST_F(JobTableTest, ASpecThatIsNotUnderstoodLeavesTheJobAsItWas) {
   api::ElasticTrainingJob job = AdmittedJob(1);
-  job.spec.priority = 7;
+  job.spec.priority_asked = job.spec.priority = 7;
   Show(job);
   EXPECT_EQ(View().unreadable, "");
   api::ElasticTrainingJob newer = job;

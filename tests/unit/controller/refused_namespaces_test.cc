@@ -6,12 +6,13 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/controller/cluster_stores.h"
 #include "tests/unit/controller/job_fixture.h"
 
 namespace pliant::controller {
 namespace {
 
-class RefusedNamespacesTest : public testing::Test {
+class RefusedNamespacesTest : public testing::Test, protected OwnStores {
  protected:
   RefusedNamespacesTest() {
     const api::ElasticTrainingJob job = AdmittedJob(2);
@@ -24,12 +25,7 @@ class RefusedNamespacesTest : public testing::Test {
 
   const kube::NamespacedName key{"team-a", "digits"};
   const kube::NamespacedName pod_key{"team-a", Name(1)};
-  kube::Store<api::ElasticTrainingJob> jobs;
-  kube::Store<api::Pod> pods;
-  kube::Store<api::Node> nodes;
-  kube::Store<api::Service> services;
-  kube::Store<api::ResourceQuota> quotas;
-  RefusedNamespaces refused{{jobs, pods, nodes, services, quotas}};
+  RefusedNamespaces refused{all()};
 };
 
 TEST_F(RefusedNamespacesTest, AJobIsLeftAloneUntilAllThatBelongsToItIsFollowed) {

@@ -43,7 +43,8 @@ std::shared_ptr<const api::Pod> Foreign(const std::string& name,
 planner::ClusterSnapshot Build(const std::vector<std::shared_ptr<const api::Node>>& nodes,
                                const std::vector<std::shared_ptr<const api::Pod>>& pods,
                                const std::vector<const JobView*>& jobs, WallTime now) {
-  SnapshotBuilder builder;
+  const QueueBook book;
+  SnapshotBuilder builder(book);
   for (const auto& node : nodes) builder.SeeNode({{"", node->meta.name}, nullptr, node});
   for (const auto& pod : pods) builder.SeePod({{"", pod->meta.name}, nullptr, pod});
   for (const JobView* job : jobs) {
@@ -99,7 +100,8 @@ TEST(SnapshotBuilder, APodOfAnyGreatRequestLeavesNoTrace) {
     pod.node_name = "gpu-1";
     pod.requests = {.gpus = INT64_MAX, .cpu_millis = INT64_MAX, .memory_bytes = INT64_MAX};
   });
-  SnapshotBuilder builder;
+  const QueueBook book;
+  SnapshotBuilder builder(book);
   builder.SeeNode({{"", "gpu-1"}, nullptr, GpuNode("gpu-1", 8)});
   builder.SeePod({{"a", "four"}, nullptr, four});
   builder.SeePod({{"b", "all"}, nullptr, all});
@@ -122,7 +124,8 @@ TEST(SnapshotBuilder, ANamespacesJobsMayHoldWhatItsQuotasLeaveThem) {
     });
   };
   JobView view = TrainingView(2);
-  SnapshotBuilder builder;
+  const QueueBook book;
+  SnapshotBuilder builder(book);
   builder.SeeQuota({{"team-a", "large"}, nullptr, quota("large", 100)});
   builder.SeeQuota({{"team-a", "small"}, nullptr, quota("small", 10)});
   builder.SeeQuota({{"team-a", "of pods"}, nullptr, quota("of pods", std::nullopt)});
@@ -163,7 +166,7 @@ TEST(SnapshotBuilder, WhatWasAttainedIsBounded) {
       {0, 0}, {-5, 0}, {12.9, 12}, {1e300, 100'000'000'000'000}, {std::nan(""), 0},
   };
   for (const auto& [attained, planned] : kCases) {
-    view.soft_state.meter.gpu_seconds = attained;
+    view.soft_state.meter.recent_gpu_seconds = attained;
     EXPECT_EQ(PlannerView(view).attained_gpu_seconds, planned) << attained;
   }
 }
@@ -237,7 +240,8 @@ TEST(SnapshotBuilder, WhatLearnersWereAdmittedWithBeyondTheirTemplateIsThereToo)
 TEST(SnapshotBuilder, FollowsEveryChange) {
   std::mt19937 random(5);
   const auto pick = [&](int count) { return static_cast<int>(random() % unsigned(count)); };
-  SnapshotBuilder builder;
+  const QueueBook book;
+  SnapshotBuilder builder(book);
   std::map<std::string, std::shared_ptr<const api::Node>> nodes;
   std::map<std::string, std::shared_ptr<const api::Pod>> pods;
   std::map<std::string, JobView> jobs;
