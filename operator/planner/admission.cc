@@ -43,7 +43,8 @@ std::int64_t Admission::LackingGpus(JobIndex job) const {
 }
 
 std::int64_t Admission::UsedByQueueOf(JobIndex job) const {
-  return sharing_.assignment.GpusOfQueue(model_.jobs[job].queue);
+  const QueueIndex queue = model_.jobs[job].queue;
+  return sharing_.assignment.GpusOfQueue(queue) + reservations_.HeldOfLimit(queue);
 }
 
 std::int64_t Admission::MaxQueueGpus(JobIndex job) const {
@@ -215,6 +216,8 @@ AdmissionState Admission::Admit(JobIndex job, int jobs_before) {
   if (lacking > MaxQueueGpus(job)) return Wait(job, kQueueShare);
   if (sum > QueueOf(job).limit_gpus.value_or(INT64_MAX)) return Wait(job, kQueueLimit);
   if (sum <= MaxQueueGpus(job)) {
+    // A reservation does not stand in the way of a guarantee.
+    if (IsOwed(job)) sharing_.assignment.OpenAll();
     if (GiveMinimum(job)) return kAdmitted;
     if (IsOwed(job) && Reclaim(job)) return kAdmitted;
   }
@@ -241,13 +244,16 @@ AdmissionState Admission::Wait(JobIndex job, AdmissionState why) {
   const std::int64_t max_queue_gpus = MaxQueueGpus(job);
   const bool is_behind = reservations_.IsBehind(job);
   const bool keeps_idle = !is_behind && reservations_.KeepsIdleGpus(job, /*at_once=*/IsOwed(job));
-  if (why != kQueueShare || keeps_idle) {
+  if (why == kQueueLimit) {
+    reservations_.HoldLimit(job, *QueueOf(job).limit_gpus);
+    reservations_.MarkNodesOf(job);
+  } else if (why != kQueueShare || keeps_idle) {
     sharing_.shares[job].attainable_gpus = keeps_idle
                                                ? reservations_.HoldAndClose(job, max_queue_gpus)
                                                : reservations_.Hold(job, max_queue_gpus);
     reservations_.MarkNodesOf(job);
   }
-  if (keeps_idle) keepers_.push_back({job, max_queue_gpus});
+  if (keeps_idle) keepers_.push_back({job, why, max_queue_gpus});
   return is_behind ? kQueuedBehind : why;
 }
 
@@ -270,6 +276,8 @@ std::vector<JobIndex> Admission::WhoMayPass() {
   for (const Keeper& keeper : keepers_) {
     if (Pass(keeper.job)) {
       passing.push_back(keeper.job);
+    } else if (keeper.why == kQueueLimit) {
+      reservations_.HoldLimit(keeper.job, *QueueOf(keeper.job).limit_gpus);
     } else {
       reservations_.HoldAndClose(keeper.job, keeper.max_queue_gpus);
     }
@@ -285,7 +293,7 @@ std::vector<JobIndex> Admission::WhoMayPass() {
       }
     }
   }
-  assignment.OpenAll();
+  reservations_.ReleaseAll();
   assignment.ReturnTo(before);
   return passing;
 }

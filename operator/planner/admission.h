@@ -30,6 +30,7 @@ class Admission {
  private:
   struct Keeper {
     JobIndex job = 0;
+    AdmissionState why = AdmissionState::kQueued;
     std::int64_t max_queue_gpus = 0;
   };
 

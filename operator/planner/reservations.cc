@@ -9,6 +9,7 @@ Reservations::Reservations(const Model& model, const Policy& policy, Assignment&
     : model_(model),
       policy_(policy),
       assignment_(assignment),
+      of_limit_(model.queues.size()),
       node_is_marked_(model.nodes.size()),
       fit_is_marked_(model.fits.size()),
       fit_is_behind_(model.fits.size()) {}
@@ -40,7 +41,16 @@ std::int64_t Reservations::HoldAndClose(JobIndex job, std::int64_t max_queue_gpu
   return has;
 }
 
+void Reservations::HoldLimit(JobIndex job, std::int64_t limit_gpus) {
+  const Job& of = model_.jobs[job];
+  std::int64_t& held = of_limit_[of.queue];
+  const std::int64_t left = limit_gpus - assignment_.GpusOfQueue(of.queue) - held;
+  held +=
+      std::clamp<std::int64_t>(of.minimum * of.needs().gpus, 0, std::max<std::int64_t>(left, 0));
+}
+
 void Reservations::ReleaseAll() {
+  std::ranges::fill(of_limit_, 0);
   assignment_.OpenAll();
   for (const Held& held : std::exchange(held_, {})) assignment_.Remove(held.job, held.learners);
 }

@@ -24,6 +24,10 @@ class Reservations {
   std::int64_t Hold(JobIndex job, std::int64_t max_queue_gpus);
   // The same, and closes a node if the job still lacks some.
   std::int64_t HoldAndClose(JobIndex job, std::int64_t max_queue_gpus);
+  // Keeps the part of its queue's limit that the job lacks from other jobs of the queue. No GPU is
+  // kept: the job cannot take one before others of its queue have left.
+  void HoldLimit(JobIndex job, std::int64_t limit_gpus);
+  std::int64_t HeldOfLimit(QueueIndex queue) const { return of_limit_[queue]; }
   void ReleaseAll();
 
   // Whether a job that waits also keeps GPUs idle now. It does so for a while, then not for a
@@ -47,6 +51,7 @@ class Reservations {
   const Policy& policy_;
   Assignment& assignment_;
   std::vector<Held> held_;
+  std::vector<std::int64_t> of_limit_;  // GPUs, by queue
   std::optional<WallTime> again_at_;
   std::vector<char> node_is_marked_;
   std::vector<char> fit_is_marked_;

@@ -27,7 +27,6 @@ namespace pliant::planner {
 namespace {
 
 constexpr const char* kFolder = PLIANT_SOURCE_DIR "/tests/scenario/planner";
-constexpr std::string_view kDisputed = "disputed.yaml";
 
 struct Scenario {
   std::string file;
@@ -60,8 +59,7 @@ std::vector<Scenario> LoadFile(const std::filesystem::path& path) {
 std::vector<Scenario> LoadAll() {
   std::set<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(kFolder)) {
-    const bool is_run = entry.path().extension() == ".yaml" && entry.path().filename() != kDisputed;
-    if (is_run) files.insert(entry.path());
+    if (entry.path().extension() == ".yaml") files.insert(entry.path());
   }
   std::vector<Scenario> scenarios;
   for (const std::filesystem::path& file : files)
@@ -121,11 +119,6 @@ std::vector<Mismatch> MismatchesOf(const YAML::Node& yaml) {
   }
 }
 
-std::vector<Scenario> LoadDisputed() {
-  const std::filesystem::path file = std::filesystem::path(kFolder) / kDisputed;
-  return std::filesystem::exists(file) ? LoadFile(file) : std::vector<Scenario>();
-}
-
 class PlannerScenario : public testing::TestWithParam<Scenario> {};
 
 TEST_P(PlannerScenario, Holds) {
@@ -147,8 +140,6 @@ std::string TestName(const testing::TestParamInfo<Scenario>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, PlannerScenario, testing::ValuesIn(LoadAll()), TestName);
-INSTANTIATE_TEST_SUITE_P(DISABLED_Disputed, PlannerScenario, testing::ValuesIn(LoadDisputed()),
-                         TestName);
 
 // All values of a key, at any depth.
 void Collect(const YAML::Node& node, const std::string& key, std::set<std::string>& values) {

@@ -69,8 +69,13 @@ void TimedWorld::Observe() {
     }
     job.pool = QueueNamed(world.snapshot, job.queue).pool;
     const auto allowed = namespaces_of_queue.find(job.queue);
-    job.may_use_queue =
+    const bool may_use =
         allowed == namespaces_of_queue.end() || allowed->second.contains(job.key.name_space);
+    job.queue_refusal = may_use ? ""
+                                : Format(
+                                      "namespace {} may not use queue {}: its namespaceSelector "
+                                      "does not match",
+                                      job.key.name_space, job.queue);
   }
 }
 
