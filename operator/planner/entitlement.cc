@@ -4,7 +4,6 @@
 #include <map>
 #include <tuple>
 
-#include "base/bounded.h"
 #include "operator/planner/apportion.h"
 
 namespace pliant::planner {
@@ -14,27 +13,6 @@ bool CouldBeAdmitted(const Model& model, JobIndex index) {
   const Job& job = model.jobs[index];
   return model.queues[job.queue].admits() && job.view->queue_refusal.empty() &&
          job.demand >= job.minimum && model.fits[job.fit].slots >= job.minimum;
-}
-
-// Learners of the job that its nodes can have: as many as fit if the nodes are empty, or more where
-// more are. Nodes that take no new learners count with those that they have.
-std::int64_t LearnersThatFit(const Model& model, const Job& job) {
-  const Fit& fit = model.fits[job.fit];
-  std::int64_t learners = fit.slots;
-  for (const HeldAt& held : job.held_at) {
-    const bool takes_more = std::ranges::binary_search(fit.nodes, held.node);
-    const std::int64_t slots =
-        takes_more ? TimesIn(model.nodes[held.node].room, fit.needs) : std::int64_t{0};
-    learners = BoundedSum(learners, std::max<std::int64_t>(held.started - slots, 0));
-  }
-  return learners;
-}
-
-// Learners that it can use, that fit, and that its namespace may have.
-LearnerCount UsableLearners(const Model& model, const Job& job) {
-  std::int64_t learners = LearnersThatFit(model, job);
-  if (job.budget) learners = std::min(learners, model.budgets[*job.budget].gpus / job.needs().gpus);
-  return static_cast<LearnerCount>(std::min<std::int64_t>(job.demand, learners));
 }
 
 std::int64_t LimitOf(const QueueView& queue) { return queue.limit_gpus.value_or(INT64_MAX); }
@@ -67,7 +45,7 @@ QueueShares FiguresOf(const Model& model, const Queue& queue, const std::vector<
     const Job& job = model.jobs[index];
     const bool has_place = HasPlace(shares[index].standing);
     if (!has_place && !CouldBeAdmitted(model, index)) continue;
-    demand.Add(job, UsableLearners(model, job) * job.needs().gpus);
+    demand.Add(job, job.usable * job.needs().gpus);
     if (has_place) figures.kept_gpus += job.minimum * job.needs().gpus;
   }
   figures.demand_gpus = std::max(std::min(demand.gpus(), LimitOf(*queue.view)), figures.kept_gpus);
@@ -145,7 +123,7 @@ void EntitleJobs(const Model& model, const std::vector<QueueShares>& queues,
     for (const JobIndex job : jobs) {
       const Job& of = model.jobs[job];
       const std::int64_t gpus = of.needs().gpus;
-      const LearnerCount usable = std::max(UsableLearners(model, of), of.minimum);
+      const LearnerCount usable = std::max(of.usable, of.minimum);
       claimants.push_back({.weight = of.view->priority,
                            .kept = of.minimum * gpus,
                            .cap = usable * gpus,

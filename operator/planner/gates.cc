@@ -1,8 +1,9 @@
 #include <algorithm>
-#include <map>
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "operator/planner/feasibility.h"
@@ -21,8 +22,10 @@ struct Candidate {
 // to.
 class FreeRoom {
  public:
-  explicit FreeRoom(const std::vector<NodeView>& nodes) {
+  // Only of the nodes in `names`: most nodes have no gated learner.
+  FreeRoom(const std::vector<NodeView>& nodes, const std::unordered_set<std::string_view>& names) {
     for (const NodeView& node : nodes) {
+      if (!names.contains(node.name)) continue;
       Room room{.pool = node.pool};
       if (node.ready && node.schedulable) room.free = node.allocatable - node.foreign;
       nodes_[node.name].push_back(room);
@@ -55,27 +58,34 @@ class FreeRoom {
     std::string_view pool;
     Resources free;
   };
-  std::map<std::string_view, std::vector<Room>> nodes_;
+  std::unordered_map<std::string_view, std::vector<Room>> nodes_;
 };
 
 }  // namespace
 
 std::vector<GateOpening> OpenGates(const ClusterSnapshot& snapshot,
                                    const std::vector<Decision>& decisions) {
-  FreeRoom free(snapshot.nodes);
-  std::map<std::string_view, const Decision*> decision_of;  // by uid
+  std::unordered_set<std::string_view> nodes;
+  for (const JobView& job : snapshot.jobs) {
+    for (const LearnerView& learner : job.learners) {
+      if (learner.state == LearnerState::kGated) nodes.insert(learner.node);
+    }
+  }
+  if (nodes.empty()) return {};
+  FreeRoom free(snapshot.nodes, nodes);
+  std::unordered_map<std::string_view, const Decision*> decision_of;  // by uid
   std::vector<Candidate> candidates;
   for (const Decision& decision : decisions) {
     if (!decision.keep.empty()) decision_of[decision.job.uid] = &decision;
   }
   for (const JobView& job : snapshot.jobs) {
-    const auto decision = decision_of.find(job.key.uid);
     for (const LearnerView& learner : job.learners) {
       if (learner.state != LearnerState::kGated) {
         free.Take(job.pool, learner.node, job.needs.resources);
         continue;
       }
       Resources* const room = free.Find(job.pool, learner.node);
+      const auto decision = decision_of.find(job.key.uid);
       if (room != nullptr && decision != decision_of.end() &&
           std::ranges::contains(decision->second->keep, learner.name)) {
         candidates.push_back({&job, &learner, room});

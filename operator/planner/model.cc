@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "operator/planner/feasibility.h"
@@ -67,6 +69,9 @@ class Builder {
       SetProtection(job);
     }
     SetBudgets();
+    for (Job& job : model_.jobs) {
+      if (job.active) job.usable = UsableLearners(job);
+    }
     AddQueues();
     for (const Node& node : model_.nodes) {
       model_.capacity_gpus += std::max(node.room.gpus, node.held_gpus);
@@ -88,20 +93,20 @@ class Builder {
     const auto by_name = [](const Node& left, const Node& right) { return left.name < right.name; };
     std::ranges::sort(model_.nodes, by_name);
     // A node that does not exist (any longer) is treated like one that is not ready.
+    std::unordered_set<std::string_view> known;
+    for (const Node& node : model_.nodes) known.insert(node.name);
     std::vector<std::string_view> missing;
     for (const JobView& job : snapshot_.jobs) {
       if (job.pool != scope_.pool.name) continue;
       for (const LearnerView& learner : job.learners) {
-        const NodeIndex at = model_.NodeNamed(learner.node);
-        const bool known = at < std::ssize(model_.nodes) && model_.nodes[at].name == learner.node;
-        if (!known) missing.push_back(learner.node);
+        if (known.insert(learner.node).second) missing.push_back(learner.node);
       }
     }
-    std::ranges::sort(missing);
-    const auto duplicates = std::ranges::unique(missing);
-    missing.erase(duplicates.begin(), duplicates.end());
     for (const std::string_view name : missing) model_.nodes.push_back(Node{.name = name});
     if (!missing.empty()) std::ranges::sort(model_.nodes, by_name);
+    for (NodeIndex index = 0; index < std::ssize(model_.nodes); ++index) {
+      model_.node_indexes.emplace(model_.nodes[index].name, index);
+    }
   }
 
   // A node may have left their pool for this one; then they hold GPUs of this one, too. If it is in
@@ -113,9 +118,9 @@ class Builder {
     for (const JobView& job : snapshot_.jobs) {
       if (job.pool == scope_.pool.name) continue;
       for (const LearnerView& learner : job.learners) {
-        const NodeIndex at = model_.NodeNamed(learner.node);
-        const bool is_here = at < std::ssize(model_.nodes) && model_.nodes[at].name == learner.node;
-        if (!is_here || learner.state == LearnerState::kGated) continue;
+        const auto found = model_.node_indexes.find(learner.node);
+        if (found == model_.node_indexes.end() || learner.state == LearnerState::kGated) continue;
+        const NodeIndex at = found->second;
         Resources takes = job.needs.resources;
         if (members.contains({job.pool, learner.node})) takes.gpus = 0;
         Resources& room = model_.nodes[at].room;
@@ -148,33 +153,29 @@ class Builder {
     for (const QueueView& view : snapshot_.queues) {
       if (view.pool == scope_.pool.name) model_.queues.push_back({.view = &view});
     }
-    std::ranges::sort(model_.queues, {}, NameOf);
-    std::vector<std::string_view> missing;
+    // Thousands of jobs name few queues.
+    std::unordered_map<std::string_view, QueueIndex> indexes;
+    for (const Queue& queue : model_.queues) indexes.emplace(NameOf(queue), 0);
     for (const Job& job : model_.jobs) {
-      const bool exists =
-          std::ranges::binary_search(model_.queues, std::string_view(job.view->queue), {}, NameOf);
-      if (!exists && (missing.empty() || missing.back() != job.view->queue)) {
-        missing.push_back(job.view->queue);
-      }
+      if (indexes.emplace(job.view->queue, 0).second) AddImpliedQueue(job.view->queue);
     }
-    std::ranges::sort(missing);
-    const auto duplicates = std::ranges::unique(missing);
-    missing.erase(duplicates.begin(), duplicates.end());
-    for (const std::string_view name : missing) {
-      const bool is_built_in = name == kBuiltInQueue;
-      model_.implied_queues.push_back({.name = std::string(name),
-                                       .pool = scope_.pool.name,
-                                       .weight = is_built_in ? QueueView{}.weight : 1});
-      model_.queues.push_back({.view = &model_.implied_queues.back(), .exists = is_built_in});
+    std::ranges::sort(model_.queues, {}, NameOf);
+    for (QueueIndex index = 0; index < std::ssize(model_.queues); ++index) {
+      indexes[NameOf(model_.queues[index])] = index;
     }
-    if (!missing.empty()) std::ranges::sort(model_.queues, {}, NameOf);
     for (JobIndex index = 0; index < std::ssize(model_.jobs); ++index) {
       Job& job = model_.jobs[index];
-      const auto at =
-          std::ranges::lower_bound(model_.queues, std::string_view(job.view->queue), {}, NameOf);
-      job.queue = static_cast<QueueIndex>(at - model_.queues.begin());
-      if (job.active) at->jobs.push_back(index);
+      job.queue = indexes.find(job.view->queue)->second;
+      if (job.active) model_.queues[job.queue].jobs.push_back(index);
     }
+  }
+
+  // A queue that only jobs name.
+  void AddImpliedQueue(const std::string& name) {
+    const bool is_built_in = name == kBuiltInQueue;
+    model_.implied_queues.push_back(
+        {.name = name, .pool = scope_.pool.name, .weight = is_built_in ? QueueView{}.weight : 1});
+    model_.queues.push_back({.view = &model_.implied_queues.back(), .exists = is_built_in});
   }
 
   // A lowered quota does not evict running learners.
@@ -191,6 +192,28 @@ class Builder {
     for (std::size_t budget = 0; budget < held.size(); ++budget) {
       model_.budgets[budget].gpus = std::max(model_.budgets[budget].gpus, held[budget]);
     }
+  }
+
+  // Learners of the job that its nodes can have: as many as fit if the nodes are empty, or more
+  // where more are. Nodes that take no new learners count with those that they have.
+  std::int64_t LearnersThatFit(const Job& job) const {
+    const Fit& fit = model_.fits[job.fit];
+    std::int64_t learners = fit.slots;
+    for (const HeldAt& held : job.held_at) {
+      const bool takes_more = std::ranges::binary_search(fit.nodes, held.node);
+      const std::int64_t slots =
+          takes_more ? TimesIn(model_.nodes[held.node].room, fit.needs) : std::int64_t{0};
+      learners = BoundedSum(learners, std::max<std::int64_t>(held.started - slots, 0));
+    }
+    return learners;
+  }
+
+  LearnerCount UsableLearners(const Job& job) const {
+    std::int64_t learners = LearnersThatFit(job);
+    if (job.budget) {
+      learners = std::min(learners, model_.budgets[*job.budget].gpus / job.needs().gpus);
+    }
+    return static_cast<LearnerCount>(std::min<std::int64_t>(job.demand, learners));
   }
 
   void CountOccupied(const Job& job) {
@@ -370,11 +393,6 @@ LearnerCount Job::StartedAt(NodeIndex node) const {
 LearnerCount Job::HeldOn(NodeIndex node) const {
   const auto at = std::ranges::find(held_at, node, &HeldAt::node);
   return at == held_at.end() ? 0 : at->learners;
-}
-
-NodeIndex Model::NodeNamed(std::string_view name) const {
-  const auto at = std::ranges::lower_bound(nodes, name, {}, &Node::name);
-  return static_cast<NodeIndex>(at - nodes.begin());
 }
 
 Model MakeModel(const ClusterSnapshot& snapshot, const PoolScope& scope, const Policy& policy,

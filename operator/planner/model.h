@@ -4,6 +4,7 @@
 #include <deque>
 #include <optional>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "operator/planner/cluster_snapshot.h"
@@ -63,6 +64,7 @@ struct Job {
   std::optional<int> budget;  // of its namespace; absent: it has none
   LearnerCount minimum = 1;
   LearnerCount demand = 1;
+  LearnerCount usable = 1;  // the part of the demand that fits, and that its namespace may have
   DemandLimit limit = DemandLimit::kMaximum;
   LearnerCount present = 0;              // learners that do not leave, wherever they are
   std::vector<const LearnerView*> held;  // learners that may stay, those to keep first at the front
@@ -90,7 +92,8 @@ struct Model {
   const ClusterSnapshot* snapshot = nullptr;
   PoolView pool;
   bool pool_exists = true;
-  std::vector<Node> nodes;               // by name
+  std::vector<Node> nodes;  // by name
+  std::unordered_map<std::string_view, NodeIndex> node_indexes;
   std::vector<Job> jobs;                 // by key
   std::vector<Queue> queues;             // by name
   std::deque<QueueView> implied_queues;  // those that only jobs name
@@ -103,7 +106,8 @@ struct Model {
     return learners * jobs[job].needs().gpus;
   }
   const Queue& QueueOf(JobIndex job) const { return queues[jobs[job].queue]; }
-  NodeIndex NodeNamed(std::string_view name) const;  // its index, or where it would be
+  // Every node on which a learner of the pool's jobs is has an index.
+  NodeIndex NodeNamed(std::string_view name) const { return node_indexes.find(name)->second; }
 };
 
 // Only what belongs to the pool enters the model; learners of other pools take room on its nodes.

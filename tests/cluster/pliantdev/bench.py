@@ -18,14 +18,10 @@ BENCHES = ("operator", "planner", "trainer", "python")
 _BINARIES = "/src/build/release/bin"
 # In the build directory, which the host shares.
 _RESULT = "release/bench.json"
+_PLOT = "release/bench.svg"
 _CPU_SECONDS = "release/cpu-seconds"
 # Path in the image.
 _CIFAR10 = "/cifar10"
-
-
-def planner() -> int:
-    compile_preset("release", "planner_bench")
-    return _run("planner", [f"{_BINARIES}/planner_bench"])
 
 
 @dataclass(frozen=True)
@@ -37,6 +33,19 @@ class Choices:
     only: Sequence[str] = ()
     cifar10: Path | None = None
     churn_seconds: int | None = None
+    svg: Path | None = None
+
+
+def planner(choices: Choices) -> int:
+    compile_preset("release", "planner_bench")
+    command = [f"{_BINARIES}/planner_bench", "--json", f"/src/build/{_RESULT}"]
+    command += ["--svg", f"/src/build/{_PLOT}"] if choices.svg else []
+    command += ["--plans", "100"] if choices.quick else []
+    status = _run("planner", command)
+    for result, wanted in ((_RESULT, choices.json), (_PLOT, choices.svg)):
+        if status == 0 and wanted:
+            shutil.copyfile(build_image.build_directory() / result, wanted)
+    return status
 
 
 # The trainer's benches of the Python package.

@@ -100,7 +100,10 @@ def _parser() -> argparse.ArgumentParser:
     figures = word("bench", "run benchmarks, also of comparable software where there is some")
     figures.add_argument("what", choices=bench.BENCHES)
     figures.add_argument(
-        "--json", type=Path, metavar="FILE", help="write the rows as JSON; not for the planner"
+        "--json", type=Path, metavar="FILE", help="write the rows as JSON"
+    )
+    figures.add_argument(
+        "--svg", type=Path, metavar="FILE", help="planner: draw the time over the size"
     )
     figures.add_argument("--quick", action="store_true", help="fewer repeats and cases")
     figures.add_argument(
@@ -184,6 +187,7 @@ def _run(arguments: argparse.Namespace, rest: list[str]) -> int:
                     only=arguments.only,
                     cifar10=arguments.cifar10,
                     churn_seconds=arguments.churn_seconds,
+                    svg=arguments.svg,
                 )
                 return commands.bench(arguments.what, choices)
             case "build":

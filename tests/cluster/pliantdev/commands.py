@@ -55,7 +55,7 @@ def bench(what: str, choices: benches.Choices) -> int:
         case "operator":
             return benches.operator(choices)
         case "planner":
-            return benches.planner()
+            return benches.planner(choices)
         case "python":
             return benches.python(choices)
     return benches.trainer(choices)
