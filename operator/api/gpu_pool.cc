@@ -8,7 +8,6 @@
 namespace pliant::api {
 namespace {
 
-constexpr std::size_t kMaxResourceNameBytes = 253;
 constexpr int kMaxGpusPerJob = 16384;
 
 PoolBounds ReadBounds(Fields& fields) {
@@ -24,10 +23,8 @@ PoolBounds ReadBounds(Fields& fields) {
 }
 
 void ReadPoolSpec(Fields& fields, GpuPoolSpec& spec) {
-  spec.resource_name = fields.String("resourceName", "", kMaxResourceNameBytes);
   fields.Object("nodeSelector", [&](Fields& f) { spec.node_selector = ReadLabelSelector(f); });
   spec.reserved_gpus = fields.Int("reservedGpus", 0, 0, kMaxGpus);
-  spec.yield_to_pending = fields.Bool("yieldToPending");
   fields.Object("bounds", [&](Fields& f) { spec.bounds = ReadBounds(f); });
 }
 

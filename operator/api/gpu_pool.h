@@ -32,11 +32,8 @@ struct PoolBounds {
 };
 
 struct GpuPoolSpec {
-  // The extended resource that counts as GPU, such as "nvidia.com/gpu"; "": that of the operator.
-  std::string resource_name;
   LabelSelector node_selector;  // empty: the nodes that belong to no other pool
   int reserved_gpus = 0;        // kept free of learners
-  bool yield_to_pending = false;
   PoolBounds bounds;
 
   bool operator==(const GpuPoolSpec&) const = default;

@@ -28,6 +28,7 @@ from story import (
     plot,
     ranks,
     survivor,
+    teams,
     tenants,
     tutorial,
     upgrade,
@@ -78,6 +79,7 @@ _MOMENTS: dict[str, Moment] = {
     "suspended, then all learners gone at once": survivor.play,
     "learners of two GPUs": ranks.play,
     "bad jobs, and deletion": bad_jobs.play,
+    "two teams, a loan and its return": teams.play,
 }
 _LONG_LOCAL_MOMENTS: dict[str, Moment] = {
     "the commands of the documents": pages.play,

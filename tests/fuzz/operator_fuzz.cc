@@ -47,9 +47,9 @@ std::vector<std::string> fuzz::Seeds() {
           "status": {"allocatable": {"cpu": "4", "memory": "16Gi", "nvidia.com/gpu": "8"},
           "conditions": [{"type": "Ready", "status": "True"}]}})",
       R"({"metadata": {"name": "s"}, "spec": {"clusterIP": "10.0.0.7", "selector": {"a": "b"}}})",
-      R"({"metadata": {"name": "a100", "generation": 2}, "spec": {"resourceName": "nvidia.com/mig-1g.10gb",
+      R"({"metadata": {"name": "a100", "generation": 2}, "spec": {
           "nodeSelector": {"matchLabels": {"gpu": "a100"}, "matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["b"]}]},
-          "reservedGpus": 8, "yieldToPending": true, "bounds": {"minRuntimeSeconds": 600, "cooldownSeconds": 20,
+          "reservedGpus": 8, "bounds": {"minRuntimeSeconds": 600, "cooldownSeconds": 20,
           "gracePeriodSeconds": 50, "gpusPerJob": 64}}, "status": {"observedGeneration": 2, "nodes": 4, "capacityGpus": 32,
           "allocatedGpus": 20, "foreignGpus": 2, "conditions": [{"type": "Ready", "status": "True", "reason": "Ready",
           "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 2}]}})",

@@ -164,18 +164,17 @@ class QueueDefinitionTest : public AdministratorKindTest {
 
 TEST_F(PoolDefinitionTest, DefaultsAreFilledIn) {
   EXPECT_EQ(Store().at("spec"), json::parse(R"({
-    "reservedGpus": 0, "yieldToPending": false,
+    "reservedGpus": 0,
     "bounds": {"minRuntimeSeconds": 3600, "cooldownSeconds": 3600, "gracePeriodSeconds": 3585}})"));
 }
 
 TEST_F(PoolDefinitionTest, GoodPoolsAreTaken) {
   const char* const cases[] = {
       "{}",
-      R"({"resourceName": "nvidia.com/gpu", "reservedGpus": 1000000, "yieldToPending": true,
+      R"({"reservedGpus": 1000000,
           "bounds": {"minRuntimeSeconds": 86400, "cooldownSeconds": 3600, "gracePeriodSeconds": 3585,
                      "gpusPerJob": 16384}})",
-      R"({"resourceName": "nvidia.com/mig-1g.10gb",
-          "bounds": {"minRuntimeSeconds": 0, "cooldownSeconds": 0, "gracePeriodSeconds": 1, "gpusPerJob": 1}})",
+      R"({"bounds": {"minRuntimeSeconds": 0, "cooldownSeconds": 0, "gracePeriodSeconds": 1, "gpusPerJob": 1}})",
   };
   for (const char* spec : cases) EXPECT_EQ(Refusal(Object(json::parse(spec))), "") << spec;
   ExpectNamesAreLabels();
@@ -187,14 +186,8 @@ TEST_F(PoolDefinitionTest, BadPoolsAreRefusedWithTheFieldNamed) {
     const char* spec;
     std::vector<std::string> says;
   } cases[] = {
-      {R"({"resourceName": ""})", {"spec.resourceName"}},
-      {R"({"resourceName": "gpu"})", {"spec.resourceName", "should match"}},
-      {R"({"resourceName": "Nvidia.com/gpu"})", {"spec.resourceName", "should match"}},
-      {R"({"resourceName": "kubernetes.io/gpu"})",
-       {"spec.resourceName", "must not be a resource of Kubernetes itself", "nvidia.com/gpu"}},
       {R"({"reservedGpus": -1})", {"spec.reservedGpus", "greater than or equal to 0"}},
       {R"({"reservedGpus": 1000001})", {"spec.reservedGpus", "less than or equal to 1000000"}},
-      {R"({"yieldToPending": "yes"})", {"spec.yieldToPending", "must be of type boolean"}},
       {R"({"bounds": {"minRuntimeSeconds": -1}})",
        {"spec.bounds.minRuntimeSeconds", "greater than or equal to 0"}},
       {R"({"bounds": {"minRuntimeSeconds": 86401}})",
@@ -220,24 +213,11 @@ TEST_F(PoolDefinitionTest, BadPoolsAreRefusedWithTheFieldNamed) {
 }
 
 TEST_F(PoolDefinitionTest, WhatMayBeChangedLater) {
-  Store({{"resourceName", "nvidia.com/gpu"}});
+  Store();
   EXPECT_EQ(RefusalOfChange({{"reservedGpus", 4},
-                             {"yieldToPending", true},
                              {"nodeSelector", {{"matchLabels", {{"gpu", "a100"}}}}},
                              {"bounds", {{"gpusPerJob", 8}}}}),
             "");
-  for (const json& name : {json("amd.com/gpu"), json(nullptr)}) {
-    ExpectRefused(
-        RefusalOfChange({{"resourceName", name}}),
-        {name, {"spec.resourceName", "resourceName is immutable", "create another pool"}});
-  }
-}
-
-TEST_F(PoolDefinitionTest, ANameOfTheResourceCannotBeAddedLater) {
-  Store();
-  EXPECT_EQ(RefusalOfChange({{"reservedGpus", 4}}), "");
-  EXPECT_THAT(RefusalOfChange({{"resourceName", "nvidia.com/gpu"}}),
-              HasSubstr("resourceName is immutable"));
 }
 
 TEST_F(PoolDefinitionTest, StatusIsChecked) {

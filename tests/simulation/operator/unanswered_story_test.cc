@@ -163,7 +163,7 @@ TEST_F(OperatorStory, AStatusThatCouldNotBeWrittenIsTriedAgainSoon) {
   ASSERT_TRUE(world.Reach([&] { return told("two", "cannot be shrunk further"); }));
   world.loop.RunFor(1s);
   world.Submit("three", all);
-  ASSERT_TRUE(world.Reach([&] { return told("three", "other jobs are before it"); }));
+  ASSERT_TRUE(world.Reach([&] { return told("three", "1 job is before it"); }));
   world.loop.RunFor(1s);
 
   bool failed = false;

@@ -21,10 +21,8 @@ TEST(GpuPool, FillsInDefaults) {
   EXPECT_EQ(pool->meta.generation, 2);
   EXPECT_EQ(pool->unreadable, "");
   EXPECT_EQ(pool->spec, GpuPoolSpec{});
-  EXPECT_EQ(pool->spec.resource_name, "");
   EXPECT_TRUE(pool->spec.node_selector.empty());
   EXPECT_EQ(pool->spec.reserved_gpus, 0);
-  EXPECT_FALSE(pool->spec.yield_to_pending);
   EXPECT_EQ(pool->spec.bounds, PoolBounds{});
   EXPECT_EQ(pool->spec.bounds.max_resize.min_runtime, std::chrono::hours(1));
   EXPECT_EQ(pool->spec.bounds.max_gpus_per_job, std::nullopt);
@@ -33,21 +31,18 @@ TEST(GpuPool, FillsInDefaults) {
 
 TEST(GpuPool, ReadsAllFields) {
   const Result<GpuPool> pool = DecodeGpuPool(PoolObject(json::parse(R"({
-    "resourceName": "nvidia.com/mig-1g.10gb",
     "nodeSelector": {"matchLabels": {"gpu": "a100"}, "matchExpressions": [{"key": "old", "operator": "DoesNotExist"}]},
-    "reservedGpus": 8, "yieldToPending": true,
+    "reservedGpus": 8,
     "bounds": {"minRuntimeSeconds": 600, "cooldownSeconds": 20, "gracePeriodSeconds": 50, "gpusPerJob": 64}})")));
   ASSERT_TRUE(pool) << pool.error();
   EXPECT_EQ(pool->unreadable, "");
   EXPECT_EQ(
       pool->spec,
-      (GpuPoolSpec{.resource_name = "nvidia.com/mig-1g.10gb",
-                   .node_selector = {.match_labels = {{"gpu", "a100"}},
+      (GpuPoolSpec{.node_selector = {.match_labels = {{"gpu", "a100"}},
                                      .match_expressions = {{.key = "old",
                                                             .op = LabelOperator::kDoesNotExist,
                                                             .values = {}}}},
                    .reserved_gpus = 8,
-                   .yield_to_pending = true,
                    .bounds = {.max_resize = {.grace_period = seconds(50),
                                              .min_runtime = seconds(600),
                                              .cooldown = seconds(20)},
@@ -62,9 +57,6 @@ TEST(GpuPool, NamesTheFieldThatIsWrong) {
   } kCases[] = {
       {"/spec", nullptr, "spec: missing"},
       {"/spec", 1, "spec: not an object"},
-      {"/spec/resourceName", 1, "spec.resourceName: not a string"},
-      {"/spec/resourceName", std::string(253, 'x'), ""},
-      {"/spec/resourceName", std::string(254, 'x'), "spec.resourceName: longer than 253 bytes"},
       {"/spec/nodeSelector", "all", "spec.nodeSelector: not an object"},
       {"/spec/nodeSelector",
        {{"matchExpressions", {{{"key", "a"}, {"operator", "Like"}}}}},
@@ -72,7 +64,6 @@ TEST(GpuPool, NamesTheFieldThatIsWrong) {
       {"/spec/reservedGpus", -1, "spec.reservedGpus: not a whole number from 0 to 1000000"},
       {"/spec/reservedGpus", 1'000'000, ""},
       {"/spec/reservedGpus", 1'000'001, "spec.reservedGpus: not a whole number from 0 to 1000000"},
-      {"/spec/yieldToPending", "yes", "spec.yieldToPending: neither true nor false"},
       {"/spec/bounds", 1, "spec.bounds: not an object"},
       {"/spec/bounds/minRuntimeSeconds", 0, ""},
       {"/spec/bounds/minRuntimeSeconds", 86400, ""},
