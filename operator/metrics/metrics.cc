@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <ranges>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +27,8 @@ const Histogram::BucketBoundaries kWaitSeconds{1,   5,    15,       60,        3
                                                900, 3600, 3 * 3600, 12 * 3600, 48 * 3600};
 
 const Labels kQueue{{"name", "jobs"}, {"controller", "jobs"}};
+constexpr const char* kQueueLabel = "queue";
+constexpr const char* kPoolLabel = "pool";
 const Labels kController{{"controller", "jobs"}};
 
 const char* NameOf(ReconcileResult result) {
@@ -40,17 +43,19 @@ const char* NameOf(ReconcileResult result) {
   return "";
 }
 
-// A metric of each job. Its value may be absent.
-struct JobSeries {
+// A metric of each job, queue or pool. Its value may be absent.
+template <typename Stats>
+struct Series {
   const char* name;
   MetricType type;
   const char* help;
-  std::optional<double> (*value)(const JobStats& job);
+  std::optional<double> (*value)(const Stats& stats);
 };
+using JobSeries = Series<JobStats>;
 
-template <auto kMember>
-std::optional<double> ValueOf(const JobStats& job) {
-  return static_cast<double>(job.*kMember);
+template <auto kMember, typename Stats = JobStats>
+std::optional<double> ValueOf(const Stats& stats) {
+  return static_cast<double>(stats.*kMember);
 }
 
 constexpr JobSeries kJobSeries[] = {
@@ -74,6 +79,50 @@ constexpr JobSeries kJobSeries[] = {
     {"pliant_job_resizes_total", MetricType::Counter,
      "Resizes of a job while it trained, since the job was created.", ValueOf<&JobStats::resizes>},
 };
+
+constexpr Series<QueueStats> kQueueSeries[] = {
+    {"pliant_queue_guaranteed_gpus", MetricType::Gauge,
+     "GPUs that a queue gets back whenever it can use them.",
+     ValueOf<&QueueStats::guaranteed, QueueStats>},
+    {"pliant_queue_demand_gpus", MetricType::Gauge,
+     "GPUs that the jobs of a queue could use now, as far as its limit allows.",
+     ValueOf<&QueueStats::demand, QueueStats>},
+    {"pliant_queue_entitled_gpus", MetricType::Gauge, "GPUs in the fair share of a queue.",
+     ValueOf<&QueueStats::entitled, QueueStats>},
+    {"pliant_queue_allocated_gpus", MetricType::Gauge,
+     "GPUs that the plan assigns to the jobs of a queue.",
+     ValueOf<&QueueStats::allocated, QueueStats>},
+    {"pliant_queue_borrowed_gpus", MetricType::Gauge,
+     "GPUs of a queue that are guaranteed to queues which do not use them now.",
+     ValueOf<&QueueStats::borrowed, QueueStats>},
+    {"pliant_queue_lent_gpus", MetricType::Gauge,
+     "GPUs that are guaranteed to a queue and assigned to jobs of others.",
+     ValueOf<&QueueStats::lent, QueueStats>},
+    {"pliant_queue_running_jobs", MetricType::Gauge, "Jobs of a queue that have GPUs.",
+     ValueOf<&QueueStats::running, QueueStats>},
+    {"pliant_queue_waiting_jobs", MetricType::Gauge, "Jobs of a queue that wait for GPUs.",
+     ValueOf<&QueueStats::waiting, QueueStats>},
+};
+
+constexpr Series<PoolStats> kPoolSeries[] = {
+    {"pliant_pool_capacity_gpus", MetricType::Gauge,
+     "GPUs of a pool available to jobs, including those that they hold.",
+     ValueOf<&PoolStats::capacity, PoolStats>},
+    {"pliant_pool_allocated_gpus", MetricType::Gauge,
+     "GPUs of a pool that the plan assigns to jobs.", ValueOf<&PoolStats::allocated, PoolStats>},
+    {"pliant_pool_foreign_gpus", MetricType::Gauge, "GPUs of a pool that other pods use.",
+     ValueOf<&PoolStats::foreign, PoolStats>},
+};
+
+std::vector<prometheus::ClientMetric::Label> LabelsOf(const JobStats& job) {
+  return {{kJobNameLabel, job.name}, {kJobNamespaceLabel, job.name_space}};
+}
+std::vector<prometheus::ClientMetric::Label> LabelsOf(const QueueStats& queue) {
+  return {{kPoolLabel, queue.pool}, {kQueueLabel, queue.name}};
+}
+std::vector<prometheus::ClientMetric::Label> LabelsOf(const PoolStats& pool) {
+  return {{kPoolLabel, pool.name}};
+}
 
 }  // namespace
 
@@ -146,20 +195,32 @@ struct Metrics::Families {
 
   Families() {
     for (const JobSeries& series : kJobSeries) {
-      registry.AddCollected(series.name, series.type, {kJobNamespaceLabel, kJobNameLabel},
-                            series.help, [this, &series] { return Collect(series); });
+      registry.AddCollected(
+          series.name, series.type, {kJobNamespaceLabel, kJobNameLabel}, series.help,
+          [this, &series] { return Collect(series, [this] { return std::views::values(jobs); }); });
+    }
+    for (const Series<QueueStats>& series : kQueueSeries) {
+      registry.AddCollected(
+          series.name, series.type, {kPoolLabel, kQueueLabel}, series.help,
+          [this, &series] { return Collect(series, [this] { return std::views::all(queues); }); });
+    }
+    for (const Series<PoolStats>& series : kPoolSeries) {
+      registry.AddCollected(series.name, series.type, {kPoolLabel}, series.help, [this, &series] {
+        return Collect(series, [this] { return std::views::all(pools); });
+      });
     }
   }
 
-  std::vector<ClientMetric> Collect(const JobSeries& series) {
+  // `all_stats` is called under the mutex.
+  template <typename Stats, typename AllStats>
+  std::vector<ClientMetric> Collect(const Series<Stats>& series, AllStats all_stats) {
     const std::lock_guard lock(mutex);
     std::vector<ClientMetric> all;
-    all.reserve(jobs.size());
-    for (const auto& [key, job] : jobs) {
-      const std::optional<double> value = series.value(job);
+    for (const Stats& stats : all_stats()) {
+      const std::optional<double> value = series.value(stats);
       if (!value) continue;
       ClientMetric& metric = all.emplace_back();
-      metric.label = {{kJobNameLabel, job.name}, {kJobNamespaceLabel, job.name_space}};
+      metric.label = LabelsOf(stats);
       (series.type == MetricType::Counter ? metric.counter.value : metric.gauge.value) = *value;
     }
     return all;
@@ -167,6 +228,8 @@ struct Metrics::Families {
 
   std::mutex mutex;
   std::map<std::pair<std::string, std::string>, JobStats> jobs;  // guarded by mutex
+  std::vector<QueueStats> queues;                                // guarded by mutex
+  std::vector<PoolStats> pools;                                  // guarded by mutex
 };
 
 Metrics::Metrics() : families_(std::make_unique<Families>()) {
@@ -227,6 +290,16 @@ void Metrics::SetJob(const JobStats& job) {
 void Metrics::RemoveJob(const std::string& name_space, const std::string& name) {
   const std::lock_guard lock(families_->mutex);
   families_->jobs.erase({name_space, name});
+}
+
+void Metrics::SetQueues(std::vector<QueueStats> queues) {
+  const std::lock_guard lock(families_->mutex);
+  families_->queues = std::move(queues);
+}
+
+void Metrics::SetPools(std::vector<PoolStats> pools) {
+  const std::lock_guard lock(families_->mutex);
+  families_->pools = std::move(pools);
 }
 
 void Metrics::SetJobsInPhase(std::string_view phase, int count) {

@@ -27,12 +27,34 @@ struct JobStats {
   std::optional<double> waiting_since;  // Unix seconds; absent: it does not wait for GPUs
 };
 
+// The metrics of one queue, in GPUs.
+struct QueueStats {
+  std::string name;
+  std::string pool;
+  std::int64_t guaranteed = 0;
+  std::int64_t demand = 0;
+  std::int64_t entitled = 0;
+  std::int64_t allocated = 0;
+  std::int64_t borrowed = 0;
+  std::int64_t lent = 0;
+  std::int64_t running = 0;  // jobs
+  std::int64_t waiting = 0;  // jobs
+};
+
+// The metrics of one pool, in GPUs.
+struct PoolStats {
+  std::string name;
+  std::int64_t capacity = 0;
+  std::int64_t allocated = 0;
+  std::int64_t foreign = 0;
+};
+
 enum class ReconcileResult { kSuccess, kError, kRequeue };
 
 // Every metric of the operator (docs/metrics.md). Names are those of client-go and
 // controller-runtime where these have one, so that existing dashboards work. A job's namespace and
-// name are the only labels that users choose. There are no metrics per pod or node: other exporters
-// have those. Any thread.
+// name are the only labels that users choose, and names of queues and pools those that
+// administrators do. There are no metrics per pod or node: other exporters have those. Any thread.
 class Metrics {
  public:
   Metrics();
@@ -58,6 +80,9 @@ class Metrics {
   void SetJob(const JobStats& job);
   // For a job that has ended or was deleted. Idempotent.
   void RemoveJob(const std::string& name_space, const std::string& name);
+  // Of all queues and pools: series of others are removed.
+  void SetQueues(std::vector<QueueStats> queues);
+  void SetPools(std::vector<PoolStats> pools);
   void SetJobsQuarantined(int count);
   void SetJobsInPhase(std::string_view phase, int count);
   // A job got GPUs after it had waited for them.

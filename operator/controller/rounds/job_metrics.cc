@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
+#include <vector>
 
 #include "operator/controller/rounds/cluster_plan.h"
 
@@ -27,6 +29,35 @@ metrics::JobStats StatsOf(const JobView& view, const planner::Decision* decision
     stats.waiting_since = ToSeconds(waiting_since->time_since_epoch());
   }
   return stats;
+}
+
+void ReportQueues(const planner::ClusterSnapshot& snapshot, const planner::Plan& plan,
+                  metrics::Metrics& metrics) {
+  std::vector<metrics::QueueStats> queues;
+  for (const planner::QueueShare& share : plan.queues) {
+    const auto view = std::ranges::find(snapshot.queues, share.queue, &planner::QueueView::name);
+    if (view == snapshot.queues.end()) continue;  // only jobs name it, and anybody may write jobs
+    queues.push_back({.name = share.queue,
+                      .pool = share.pool,
+                      .guaranteed = view->guaranteed_gpus,
+                      .demand = share.demand,
+                      .entitled = share.entitled,
+                      .allocated = share.allocated,
+                      .borrowed = share.borrowed,
+                      .lent = share.lent,
+                      .running = share.running,
+                      .waiting = share.waiting});
+  }
+  std::vector<metrics::PoolStats> pools;
+  for (const planner::PoolShare& share : plan.pools) {
+    if (!share.exists) continue;
+    pools.push_back({.name = share.pool,
+                     .capacity = share.capacity,
+                     .allocated = share.allocated,
+                     .foreign = share.foreign});
+  }
+  metrics.SetQueues(std::move(queues));
+  metrics.SetPools(std::move(pools));
 }
 
 void ReportJobs(const JobTable::Views& views, const planner::Plan& plan,

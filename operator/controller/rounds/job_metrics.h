@@ -13,6 +13,10 @@ namespace pliant::controller {
 // `decision`: null for a job that is not planned.
 metrics::JobStats StatsOf(const JobView& view, const planner::Decision* decision);
 
+// Updates the metrics of all queues and pools.
+void ReportQueues(const planner::ClusterSnapshot& snapshot, const planner::Plan& plan,
+                  metrics::Metrics& metrics);
+
 // Updates the metrics of all jobs. `is_there`: whether the job of this uid still exists.
 void ReportJobs(const JobTable::Views& views, const planner::Plan& plan,
                 const CrashNotes* crash_notes,

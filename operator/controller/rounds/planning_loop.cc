@@ -282,6 +282,7 @@ void PlanningLoop::OnResult(const BatchOrder& order, const BatchResult& result, 
 }
 
 void PlanningLoop::Report() {
+  ReportQueues(plan_.snapshot(), plan_.plan(), parts_.metrics);
   ReportJobs(
       views_, plan_.plan(), parts_.crash_notes,
       [this](const std::string& uid) { return dispatcher_.KeyOfJob(uid) != nullptr; },

@@ -60,6 +60,8 @@ TEST(Document, HasTheOperatorsMetrics) {
   metrics.OnReconcile(metrics::ReconcileResult::kError, milliseconds(1));
   metrics.OnPlan(milliseconds(1), 8);
   metrics.SetJob({.name_space = "a", .name = "b", .waiting_since = 1});
+  metrics.SetQueues({{.name = "a", .pool = "b"}});
+  metrics.SetPools({{.name = "b"}});
   metrics.SetJobsInPhase("Running", 1);
   metrics.SetJobsQuarantined(1);
   metrics.OnWaitEnded(milliseconds(1));

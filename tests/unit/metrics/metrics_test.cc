@@ -46,6 +46,26 @@ TEST(Metrics, AJobWaitsUntilItHasAGpu) {
   EXPECT_THAT(metrics.Text(), HasSubstr("pliant_job_wait_seconds_sum 90"));
 }
 
+TEST(Metrics, OfQueuesAndPoolsAreThoseThatExist) {
+  Metrics metrics;
+  metrics.SetQueues({{.name = "research", .pool = "a100", .guaranteed = 8, .lent = 3},
+                     {.name = "batch", .pool = "a100", .borrowed = 3, .waiting = 2}});
+  metrics.SetPools({{.name = "a100", .capacity = 16, .allocated = 12, .foreign = 1}});
+  std::string text = metrics.Text();
+  for (const char* line : {"pliant_queue_guaranteed_gpus{pool=\"a100\",queue=\"research\"} 8\n",
+                           "pliant_queue_lent_gpus{pool=\"a100\",queue=\"research\"} 3\n",
+                           "pliant_queue_borrowed_gpus{pool=\"a100\",queue=\"batch\"} 3\n",
+                           "pliant_queue_waiting_jobs{pool=\"a100\",queue=\"batch\"} 2\n",
+                           "pliant_pool_capacity_gpus{pool=\"a100\"} 16\n",
+                           "pliant_pool_foreign_gpus{pool=\"a100\"} 1\n"}) {
+    EXPECT_THAT(text, HasSubstr(line));
+  }
+  metrics.SetQueues({{.name = "batch", .pool = "a100"}});
+  text = metrics.Text();
+  EXPECT_THAT(text, Not(HasSubstr("research")));
+  EXPECT_THAT(text, HasSubstr("pliant_queue_lent_gpus{pool=\"a100\",queue=\"batch\"} 0\n"));
+}
+
 TEST(Metrics, HaveTheNamesThatDashboardsKnow) {
   Metrics metrics;
   metrics.SetLeader("pliant-operator", true);
