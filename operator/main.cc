@@ -294,7 +294,7 @@ int Run(OperatorOptions options) {
     const kube::ReflectorOptions optional{.kind_is_optional = true};
     queues.Start(client, controller::kTrainingQueues, optional, restarts_of("TrainingQueue"));
     pools.Start(client, controller::kGpuPools, optional, restarts_of("GpuPool"));
-    namespaces.Start(client, kube::kNamespaces, {}, restarts_of("Namespace"));
+    namespaces.Start(client, kube::kNamespaces, optional, restarts_of("Namespace"));
   }
 
   metrics.SetLeader(kLease, false);

@@ -146,6 +146,8 @@ KubeResult<std::optional<std::string>> ReflectorSteps::StreamList(const std::sto
 }
 
 void ReflectorSteps::EndList() {
+  has_listed_ = true;
+  missing_since_.reset();
   sink_.on_list_end();
   Resumed();
   Recovered();
@@ -197,25 +199,32 @@ void ReflectorSteps::Refused() {
   if (sink_.on_refused) sink_.on_refused(true);
 }
 
+// A server that starts, or whose definitions are applied again, may lack the kind for a moment.
+void ReflectorSteps::Missing() {
+  const TimePoint now = clock_();
+  if (!missing_since_) missing_since_ = now;
+  if (has_listed_ && now - *missing_since_ < options_.timing.min_missing) return;
+  sink_.on_list_begin();
+  sink_.on_list_end();
+  Resumed();
+}
+
 void ReflectorSteps::Allowed() {
   refusals_began_.reset();
   if (std::exchange(refused_, false) && sink_.on_refused) sink_.on_refused(false);
 }
 
 void ReflectorSteps::Failed(std::string_view doing, const KubeError& error) {
-  if (error.http_status == 404 && options_.kind_is_optional) {
-    sink_.on_list_begin();
-    sink_.on_list_end();
-    Resumed();
-  } else {
-    Interrupted();
-  }
+  Interrupted();
   // 401 is different: the server does not accept our credentials for any request.
   if (error.http_status == 403) {
     Refused();
   } else {
     refusals_began_.reset();
   }
+  // A role of an older version has no right to read the kind.
+  const bool never_allowed = refused_ && !has_listed_;
+  if (options_.kind_is_optional && (error.http_status == 404 || never_allowed)) Missing();
   if (failure_ == error.message) return;
   failure_ = error.message;
   log::Warning("cannot list or watch objects; retrying", {{"kind", type_.kind},

@@ -42,8 +42,9 @@ struct ReflectorOptions {
   std::string label_selector;
   std::string field_selector;
   bool stream_lists = true;  // where the server supports it
-  // The server may lack the kind, because its custom resource definition is not installed: then
-  // there are no objects of it.
+  // The server may lack the kind, because its custom resource definition is not installed, or may
+  // never have allowed to read it, because our role is of an older version: then there are no
+  // objects of it.
   bool kind_is_optional = false;
   ReflectorTiming timing;
 };
@@ -72,6 +73,7 @@ class ReflectorSteps {
   void Interrupted();
   void Resumed();
   void Refused();
+  void Missing();
   void Allowed();
   void Recovered();
   void Failed(std::string_view doing, const KubeError& error);
@@ -84,6 +86,8 @@ class ReflectorSteps {
   ReflectorPolicy policy_;
   ReflectorPolicy::Step step_;
   bool interrupted_ = false;
+  bool has_listed_ = false;
+  std::optional<TimePoint> missing_since_;   // of an optional kind
   bool refused_ = false;                     // as last reported to the sink
   std::optional<TimePoint> refusals_began_;  // since then every answer was a refusal
   std::string failure_;                      // the error logged last; empty while it works

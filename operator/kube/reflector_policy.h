@@ -29,6 +29,8 @@ struct ReflectorTiming {
   // Refusals (403) are reported after this long without another answer: a server that has just
   // started may not have loaded its permissions yet.
   Duration min_refused = std::chrono::seconds(10);
+  // An optional kind that the server had before counts as removed after this long.
+  Duration min_missing = std::chrono::minutes(5);
 };
 
 // Decides a reflector's next step from how the last one ended. Pure: time and randomness are

@@ -80,7 +80,7 @@ class Metrics {
   void SetJob(const JobStats& job);
   // For a job that has ended or was deleted. Idempotent.
   void RemoveJob(const std::string& name_space, const std::string& name);
-  // Of all queues and pools: series of others are removed.
+  // Set all queues and pools: series of others are removed.
   void SetQueues(std::vector<QueueStats> queues);
   void SetPools(std::vector<PoolStats> pools);
   void SetJobsQuarantined(int count);

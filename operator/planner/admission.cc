@@ -13,6 +13,13 @@ namespace pliant::planner {
 
 using enum AdmissionState;
 
+namespace {
+
+// Bounds the time of a plan.
+constexpr std::size_t kMaxFailedReclaims = 32;
+
+}  // namespace
+
 Admission::Admission(const Model& model, const Policy& policy, Protection protection,
                      std::span<const JobIndex> passing, Sharing& sharing)
     : model_(model),
@@ -231,7 +238,19 @@ bool Admission::IsWithheld(std::int64_t gpus, JobIndex job) const {
 }
 
 bool Admission::Reclaim(JobIndex job) {
-  if (!QueueOf(job).evicts || !ReclaimFor(job, model_, sharing_)) return false;
+  if (!QueueOf(job).evicts) return false;
+  // A reclaim that failed once fails again while nothing is released, and each try looks at all
+  // jobs.
+  const Job& of = model_.jobs[job];
+  const FailedReclaim failed{of.queue, of.fit, of.minimum};
+  if (failed_reclaims_.contains(failed) || failed_reclaims_.size() >= kMaxFailedReclaims) {
+    return false;
+  }
+  if (!ReclaimFor(job, model_, reservations_, sharing_)) {
+    failed_reclaims_.insert(failed);
+    return false;
+  }
+  failed_reclaims_.clear();
   Standing(job) = kAdmitted;
   Entitle();
   return true;

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <span>
+#include <tuple>
 #include <vector>
 
 #include "operator/planner/model.h"
@@ -65,6 +67,9 @@ class Admission {
   const std::span<const JobIndex> passing_;
   Sharing& sharing_;
   Reservations reservations_;
+  // Queue, fit and minimum of jobs for which nothing could be reclaimed.
+  using FailedReclaim = std::tuple<QueueIndex, int, LearnerCount>;
+  std::set<FailedReclaim> failed_reclaims_;
   std::vector<Keeper> keepers_;  // jobs for which idle GPUs are kept
 };
 

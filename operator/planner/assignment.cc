@@ -177,6 +177,7 @@ void Assignment::ReturnTo(Moment moment) {
 }
 
 void Assignment::OpenAll() {
+  if (!std::ranges::contains(closed_, char{true})) return;
   std::ranges::fill(closed_, false);
   ResetSearchCache();
 }

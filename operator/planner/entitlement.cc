@@ -11,8 +11,9 @@ namespace {
 
 bool CouldBeAdmitted(const Model& model, JobIndex index) {
   const Job& job = model.jobs[index];
-  return model.queues[job.queue].admits() && job.view->queue_refusal.empty() &&
-         job.demand >= job.minimum && model.fits[job.fit].slots >= job.minimum;
+  const Queue& queue = model.queues[job.queue];
+  return queue.admits() && job.view->queue_refusal.empty() && job.usable >= job.minimum &&
+         job.minimum * job.needs().gpus <= queue.view->limit_gpus.value_or(INT64_MAX);
 }
 
 std::int64_t LimitOf(const QueueView& queue) { return queue.limit_gpus.value_or(INT64_MAX); }
@@ -84,28 +85,31 @@ std::int64_t UnlentGpus(const QueueView& queue, std::int64_t demand_gpus) {
 
 std::int64_t WithheldFrom(QueueIndex queue, const Model& model,
                           const std::vector<QueueShares>& queues) {
-  std::int64_t withheld = model.pool.reserved_gpus;
+  std::int64_t unlent = 0;
+  std::int64_t spare = model.capacity_gpus - model.pool.reserved_gpus;
   for (QueueIndex other = 0; other < std::ssize(queues); ++other) {
-    if (other != queue)
-      withheld += UnlentGpus(*model.queues[other].view, queues[other].demand_gpus);
+    const QueueView& view = *model.queues[other].view;
+    spare -= std::min(view.guaranteed_gpus, queues[other].demand_gpus);
+    if (other != queue) unlent += UnlentGpus(view, queues[other].demand_gpus);
   }
-  return withheld;
+  // GPUs that a queue does not use are not kept for it out of another's guarantee.
+  return model.pool.reserved_gpus + std::min(unlent, std::max<std::int64_t>(spare, 0));
 }
 
 std::vector<QueueShares> EntitleQueues(const Model& model, const std::vector<Share>& shares) {
+  constexpr QueueIndex kNoQueue = -1;
   std::vector<QueueShares> queues;
   std::vector<Claimant> claimants;
-  std::int64_t seats = model.capacity_gpus - model.pool.reserved_gpus;
   for (const Queue& queue : model.queues) {
     queues.push_back(FiguresOf(model, queue, shares));
     const QueueShares& figures = queues.back();
-    seats -= UnlentGpus(*queue.view, figures.demand_gpus);
     claimants.push_back({.weight = queue.view->weight,
                          .floor = queue.view->guaranteed_gpus,
                          .kept = figures.kept_gpus,
                          .cap = figures.demand_gpus,
                          .held = HeldGpus(model, queue)});
   }
+  const std::int64_t seats = model.capacity_gpus - WithheldFrom(kNoQueue, model, queues);
   const std::vector<std::int64_t> entitled = Apportion(claimants, seats);
   for (std::size_t index = 0; index < queues.size(); ++index) {
     queues[index].entitled_gpus = entitled[index];

@@ -70,6 +70,10 @@ class Filler {
     const LearnerCount now = sharing_.assignment.LearnersOf(job);
     LearnerCount max = max_size(job);
     if (protection_ == Protection::kFreshAndFrozen && of.frozen_size) max = *of.frozen_size;
+    // Nobody decides on a queue that does not exist, nor on its pool: its jobs keep what they have.
+    if (!model_.QueueOf(job).exists) {
+      max = std::min(max, static_cast<LearnerCount>(std::ssize(of.held)));
+    }
     const std::optional<LearnerCount> to = NextFasterSize(*of.view, now);
     if (!to || *to > max) return std::nullopt;
     const QueuePolicy policy = model_.QueueOf(job).view->policy;

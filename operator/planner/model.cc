@@ -112,7 +112,8 @@ class Builder {
   // A node may have left their pool for this one; then they hold GPUs of this one, too. If it is in
   // both, they hold GPUs of another kind.
   void CountLearnersOfOtherPools() {
-    if (snapshot_.pools.size() < 2) return;
+    const auto is_of_another = [this](const JobView& job) { return job.pool != scope_.pool.name; };
+    if (std::ranges::none_of(snapshot_.jobs, is_of_another)) return;
     std::set<std::pair<std::string_view, std::string_view>> members;  // pool, node
     for (const NodeView& view : snapshot_.nodes) members.emplace(view.pool, view.name);
     for (const JobView& job : snapshot_.jobs) {

@@ -163,6 +163,12 @@ Reason Admitted(const ReasonFacts& facts) {
                                               facts.fair.learners * job.needs().gpus)};
   }
   if (facts.given.learners >= job.demand) return AtDemand(facts);
+  if (!facts.model.QueueOf(facts.job).exists) {
+    return {ReasonCode::kQueueMissing,
+            Sentence(Gpus(facts), "there is no queue ", NameOfQueue(facts),
+                     ", so it does not grow: change spec.queue while the job is suspended, or "
+                     "create the queue")};
+  }
   if (MinimumIsAboveShare(facts)) {
     return {ReasonCode::kMinimum,
             Sentence(Gpus(facts), "minLearners ", job.minimum, " is above its ", FairShare(facts))};

@@ -14,11 +14,21 @@ constexpr std::size_t kMaxCandidates = 256;
 
 class Reclaiming {
  public:
-  Reclaiming(JobIndex job, const Model& model, Sharing& sharing)
-      : job_(job), model_(model), sharing_(sharing), assignment_(sharing.assignment) {}
+  Reclaiming(JobIndex job, const Model& model, Reservations& reservations, Sharing& sharing)
+      : job_(job),
+        model_(model),
+        reservations_(reservations),
+        sharing_(sharing),
+        assignment_(sharing.assignment) {
+    for (QueueIndex queue = 0; queue < std::ssize(model.queues); ++queue) {
+      held_gpus_.push_back(reservations.HeldFor(queue));
+    }
+  }
 
   bool Run() {
+    if (!AnyQueueBorrows()) return false;
     const Assignment::Moment before = assignment_.Now();
+    if (ShrinkBorrowers()) return true;
     for (const bool spares_guarantees : {true, false}) {
       for (const Borrower& borrower : Borrowers()) {
         if (!MayRelease(borrower.job, spares_guarantees)) continue;
@@ -46,6 +56,13 @@ class Reclaiming {
 
   LearnerCount Lacking() const { return model_.jobs[job_].minimum - assignment_.LearnersOf(job_); }
 
+  bool AnyQueueBorrows() const {
+    for (QueueIndex queue = 0; queue < std::ssize(model_.queues); ++queue) {
+      if (IsBorrower(queue)) return true;
+    }
+    return false;
+  }
+
   // Whether its minimum fits without moving others: that is quick to find out.
   bool HasRoom() const {
     std::int64_t slots = 0;
@@ -54,6 +71,20 @@ class Reclaiming {
       if (slots >= Lacking()) return true;
     }
     return false;
+  }
+
+  // Takes what protected jobs of borrowers have beyond their minimums: they are shrunk before any
+  // job is released. Returns whether the job fits then.
+  bool ShrinkBorrowers() {
+    bool has_shrunk = false;
+    for (const Borrower& borrower : Borrowers()) {
+      const LearnerCount more =
+          assignment_.LearnersOf(borrower.job) - model_.jobs[borrower.job].minimum;
+      if (more <= 0) continue;
+      assignment_.Remove(borrower.job, more);
+      has_shrunk = true;
+    }
+    return has_shrunk && assignment_.Add(job_, Lacking());
   }
 
   // Jobs with learners where `job_` could have some.
@@ -78,7 +109,8 @@ class Reclaiming {
   }
 
   std::int64_t BeyondGuarantee(QueueIndex queue) const {
-    return assignment_.GpusOfQueue(queue) - model_.queues[queue].view->guaranteed_gpus;
+    return assignment_.GpusOfQueue(queue) - held_gpus_[queue] -
+           model_.queues[queue].view->guaranteed_gpus;
   }
   bool IsBorrower(QueueIndex queue) const {
     return queue != model_.jobs[job_].queue && BeyondGuarantee(queue) > 0;
@@ -96,20 +128,23 @@ class Reclaiming {
     for (const Released& released : std::views::reverse(released_)) {
       if (assignment_.Add(released.job, released.learners)) continue;
       sharing_.shares[released.job].standing = AdmissionState::kReclaimed;
+      reservations_.Forget(released.job);
     }
   }
 
   const JobIndex job_;
   const Model& model_;
+  Reservations& reservations_;
   Sharing& sharing_;
   Assignment& assignment_;
+  std::vector<std::int64_t> held_gpus_;  // by queue
   std::vector<Released> released_;
 };
 
 }  // namespace
 
-bool ReclaimFor(JobIndex job, const Model& model, Sharing& sharing) {
-  return Reclaiming(job, model, sharing).Run();
+bool ReclaimFor(JobIndex job, const Model& model, Reservations& reservations, Sharing& sharing) {
+  return Reclaiming(job, model, reservations, sharing).Run();
 }
 
 }  // namespace pliant::planner

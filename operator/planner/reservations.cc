@@ -49,6 +49,18 @@ void Reservations::HoldLimit(JobIndex job, std::int64_t limit_gpus) {
       std::clamp<std::int64_t>(of.minimum * of.needs().gpus, 0, std::max<std::int64_t>(left, 0));
 }
 
+void Reservations::Forget(JobIndex job) {
+  std::erase_if(held_, [job](const Held& held) { return held.job == job; });
+}
+
+std::int64_t Reservations::HeldFor(QueueIndex queue) const {
+  std::int64_t gpus = 0;
+  for (const Held& held : held_) {
+    if (model_.jobs[held.job].queue == queue) gpus += model_.GpusOf(held.job, held.learners);
+  }
+  return gpus;
+}
+
 void Reservations::ReleaseAll() {
   std::ranges::fill(of_limit_, 0);
   assignment_.OpenAll();

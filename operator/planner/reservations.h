@@ -28,6 +28,10 @@ class Reservations {
   // kept: the job cannot take one before others of its queue have left.
   void HoldLimit(JobIndex job, std::int64_t limit_gpus);
   std::int64_t HeldOfLimit(QueueIndex queue) const { return of_limit_[queue]; }
+  // The job has lost all learners, also those that were held for it.
+  void Forget(JobIndex job);
+  // GPUs held for jobs of the queue that wait, or lack some of their minimum.
+  std::int64_t HeldFor(QueueIndex queue) const;
   void ReleaseAll();
 
   // Whether a job that waits also keeps GPUs idle now. It does so for a while, then not for a

@@ -144,6 +144,9 @@ JobView JobTable::ViewOf(std::shared_ptr<const api::ElasticTrainingJob> job, Job
   JobInQueue in_queue = book_.Apply(KeepReadable(std::move(job), before.job));
   view.job = std::move(in_queue.job);
   view.membership = std::move(in_queue.membership);
+  // A job whose queue was deleted stays where it is.
+  if (!in_queue.queue_exists && before.job != nullptr)
+    view.membership.pool = before.membership.pool;
   const api::ObjectMeta& meta = view.job->meta;
   const auto& needs = view.job->spec.learner_template.needs;
   view.needs = needs ? needs : std::move(before.needs);

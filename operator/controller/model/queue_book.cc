@@ -109,7 +109,7 @@ planner::QueueView ViewOf(const std::string& name, const api::TrainingQueueSpec&
   return view;
 }
 
-// Keeps the object, and its spec if that is understood. Returns whether the spec has changed.
+// Keeps the object, and its spec if that is understood. Returns whether the spec was edited.
 template <typename T, typename Spec>
 bool Keep(const std::string& name, std::shared_ptr<const T> object,
           std::map<std::string, std::shared_ptr<const T>>& objects,
@@ -118,13 +118,17 @@ bool Keep(const std::string& name, std::shared_ptr<const T> object,
     objects.erase(name);
     return specs.erase(name) > 0;
   }
-  const bool is_new = !objects.contains(name) || objects.at(name)->meta.uid != object->meta.uid;
+  const auto known = objects.find(name);
+  const bool is_new = known == objects.end() || known->second->meta.uid != object->meta.uid;
+  // An edit without effect is observed, too, and one that is not understood is reported.
+  const bool is_edited = is_new || known->second->meta.generation != object->meta.generation ||
+                         known->second->unreadable != object->unreadable;
   objects[name] = object;
   if (is_new) specs.erase(name);
-  if (!object->unreadable.empty()) return is_new;
+  if (!object->unreadable.empty()) return is_edited;
   const bool same = specs.contains(name) && specs.at(name) == object->spec;
   if (!same) specs[name] = object->spec;
-  return !same;
+  return is_edited || !same;
 }
 
 }  // namespace
@@ -207,7 +211,8 @@ std::string QueueBook::WhyRefused(const api::ElasticTrainingJob& job,
 
 JobInQueue QueueBook::Apply(std::shared_ptr<const api::ElasticTrainingJob> job) const {
   const api::TrainingQueueSpec* queue = FindQueue(job->spec.queue);
-  JobInQueue result{.membership = {.refusal = WhyRefused(*job, queue)}};
+  JobInQueue result{.membership = {.refusal = WhyRefused(*job, queue)},
+                    .queue_exists = queue != nullptr};
   if (queue != nullptr) {
     result.membership.pool = queue->pool;
     result.membership.half_life = queue->service_half_life;

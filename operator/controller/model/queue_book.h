@@ -30,6 +30,7 @@ struct QueueMembership {
 struct JobInQueue {
   std::shared_ptr<const api::ElasticTrainingJob> job;  // never null
   QueueMembership membership;
+  bool queue_exists = true;
 };
 
 // Whether the operator may read queues, pools and namespaces. In single namespaces it may not:

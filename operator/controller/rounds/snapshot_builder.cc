@@ -31,6 +31,8 @@ std::int64_t WholeGpuSeconds(double attained) {
   return attained > 0 ? static_cast<std::int64_t>(std::min(attained, kMaxGpuSeconds)) : 0;
 }
 
+constexpr std::int64_t kMaxGpusOfNode = 1024;
+
 // Whether its labels say that it belongs to a job.
 bool IsLabelled(const api::Pod& pod) { return pod.meta.labels.contains(std::string(kLabelJobUid)); }
 
@@ -77,6 +79,8 @@ planner::NodeView NodeViewOf(const api::Node& node) {
                          .labels = node.meta.labels,
                          .ready = node.ready,
                          .schedulable = !node.unschedulable};
+  // A kubelet may say anything: sums over all nodes stay numbers that a status can hold.
+  view.allocatable.gpus = std::min<std::int64_t>(view.allocatable.gpus, kMaxGpusOfNode);
   for (const api::NodeTaint& taint : node.taints) {
     view.taints.push_back({.key = taint.key, .value = taint.value, .effect = taint.effect});
   }

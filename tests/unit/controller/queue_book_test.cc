@@ -208,6 +208,7 @@ TEST(QueueBook, AQueueThatIsNotUnderstoodKeepsItsLastSpec) {
   book.SetQueue("q", Queue("q", {.weight = 9}));
   api::TrainingQueue unreadable = *Queue("q");
   unreadable.unreadable = "spec.weight: not a number";
+  EXPECT_TRUE(book.SetQueue("q", std::make_shared<const api::TrainingQueue>(unreadable)));
   EXPECT_FALSE(book.SetQueue("q", std::make_shared<const api::TrainingQueue>(unreadable)));
   EXPECT_EQ(book.QueueViews().at(0).weight, 9);
   unreadable.meta.name = "other";
