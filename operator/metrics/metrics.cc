@@ -29,6 +29,7 @@ const Histogram::BucketBoundaries kWaitSeconds{1,   5,    15,       60,        3
 const Labels kQueue{{"name", "jobs"}, {"controller", "jobs"}};
 constexpr const char* kQueueLabel = "queue";
 constexpr const char* kPoolLabel = "pool";
+constexpr const char* kStateLabel = "state";
 const Labels kController{{"controller", "jobs"}};
 
 const char* NameOf(ReconcileResult result) {
@@ -98,10 +99,6 @@ constexpr Series<QueueStats> kQueueSeries[] = {
     {"pliant_queue_lent_gpus", MetricType::Gauge,
      "GPUs that are guaranteed to a queue and assigned to jobs of others.",
      ValueOf<&QueueStats::lent, QueueStats>},
-    {"pliant_queue_running_jobs", MetricType::Gauge, "Jobs of a queue that have GPUs.",
-     ValueOf<&QueueStats::running, QueueStats>},
-    {"pliant_queue_waiting_jobs", MetricType::Gauge, "Jobs of a queue that wait for GPUs.",
-     ValueOf<&QueueStats::waiting, QueueStats>},
 };
 
 constexpr Series<PoolStats> kPoolSeries[] = {
@@ -204,6 +201,10 @@ struct Metrics::Families {
           series.name, series.type, {kPoolLabel, kQueueLabel}, series.help,
           [this, &series] { return Collect(series, [this] { return std::views::all(queues); }); });
     }
+    registry.AddCollected("pliant_queue_jobs", MetricType::Gauge,
+                          {kPoolLabel, kQueueLabel, kStateLabel},
+                          "Jobs of a queue that have GPUs, and that wait for them.",
+                          [this] { return CollectQueueJobs(); });
     for (const Series<PoolStats>& series : kPoolSeries) {
       registry.AddCollected(series.name, series.type, {kPoolLabel}, series.help, [this, &series] {
         return Collect(series, [this] { return std::views::all(pools); });
@@ -222,6 +223,21 @@ struct Metrics::Families {
       ClientMetric& metric = all.emplace_back();
       metric.label = LabelsOf(stats);
       (series.type == MetricType::Counter ? metric.counter.value : metric.gauge.value) = *value;
+    }
+    return all;
+  }
+
+  std::vector<ClientMetric> CollectQueueJobs() {
+    const std::lock_guard lock(mutex);
+    std::vector<ClientMetric> all;
+    for (const QueueStats& queue : queues) {
+      for (const auto& [state, jobs_in_state] :
+           {std::pair{"running", queue.running}, std::pair{"waiting", queue.waiting}}) {
+        ClientMetric& metric = all.emplace_back();
+        metric.label = LabelsOf(queue);
+        metric.label.push_back({kStateLabel, state});
+        metric.gauge.value = static_cast<double>(jobs_in_state);
+      }
     }
     return all;
   }

@@ -52,9 +52,9 @@ struct PoolStats {
 enum class ReconcileResult { kSuccess, kError, kRequeue };
 
 // Every metric of the operator (docs/metrics.md). Names are those of client-go and
-// controller-runtime where these have one, so that existing dashboards work. A job's namespace and
-// name are the only labels that users choose, and names of queues and pools those that
-// administrators do. There are no metrics per pod or node: other exporters have those. Any thread.
+// controller-runtime where these have one, so that existing dashboards work. Users choose no label
+// except a job's namespace and name; administrators choose the names of queues and pools. There are
+// no metrics per pod or node: other exporters have those. Any thread.
 class Metrics {
  public:
   Metrics();
@@ -80,7 +80,7 @@ class Metrics {
   void SetJob(const JobStats& job);
   // For a job that has ended or was deleted. Idempotent.
   void RemoveJob(const std::string& name_space, const std::string& name);
-  // Set all queues and pools: series of others are removed.
+  // All queues and all pools: series of others are removed.
   void SetQueues(std::vector<QueueStats> queues);
   void SetPools(std::vector<PoolStats> pools);
   void SetJobsQuarantined(int count);

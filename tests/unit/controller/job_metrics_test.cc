@@ -75,5 +75,42 @@ TEST(JobMetrics, JobsAtWhichProcessesDiedAreCounted) {
   }
 }
 
+TEST(JobMetrics, QueuesThatOnlyJobsNameHaveNoSeries) {
+  const planner::ClusterSnapshot snapshot{
+      .queues = {{.name = "research", .pool = "a100", .guaranteed_gpus = 8}}};
+  const planner::Plan plan{.queues = {{.queue = "research",
+                                       .pool = "a100",
+                                       .demand = 6,
+                                       .entitled = 5,
+                                       .allocated = 4,
+                                       .borrowed = 3,
+                                       .lent = 2,
+                                       .running = 7,
+                                       .waiting = 1},
+                                      {.queue = "invented", .pool = "default"}},
+                           .pools = {{.pool = "a100", .capacity = 16, .allocated = 4, .foreign = 2},
+                                     {.pool = "gone", .exists = false}}};
+  metrics::Metrics metrics;
+  ReportQueues(snapshot, plan, metrics);
+  std::string text = metrics.Text();
+  const std::string labels = "{pool=\"a100\",queue=\"research\"} ";
+  for (const std::string& line :
+       {"pliant_queue_guaranteed_gpus" + labels + "8\n",
+        "pliant_queue_demand_gpus" + labels + "6\n", "pliant_queue_entitled_gpus" + labels + "5\n",
+        "pliant_queue_allocated_gpus" + labels + "4\n",
+        "pliant_queue_borrowed_gpus" + labels + "3\n", "pliant_queue_lent_gpus" + labels + "2\n",
+        std::string("{pool=\"a100\",queue=\"research\",state=\"running\"} 7\n"),
+        std::string("{pool=\"a100\",queue=\"research\",state=\"waiting\"} 1\n"),
+        std::string("pliant_pool_capacity_gpus{pool=\"a100\"} 16\n"),
+        std::string("pliant_pool_allocated_gpus{pool=\"a100\"} 4\n"),
+        std::string("pliant_pool_foreign_gpus{pool=\"a100\"} 2\n")}) {
+    EXPECT_THAT(text, HasSubstr(line));
+  }
+  EXPECT_THAT(text, Not(HasSubstr("\"invented\"")));
+  EXPECT_THAT(text, Not(HasSubstr("\"gone\"")));
+  ReportQueues({}, {}, metrics);
+  EXPECT_THAT(metrics.Text(), Not(HasSubstr("\"research\"")));
+}
+
 }  // namespace
 }  // namespace pliant::controller

@@ -46,7 +46,7 @@ TEST(Metrics, AJobWaitsUntilItHasAGpu) {
   EXPECT_THAT(metrics.Text(), HasSubstr("pliant_job_wait_seconds_sum 90"));
 }
 
-TEST(Metrics, OfQueuesAndPoolsAreThoseThatExist) {
+TEST(Metrics, AQueuesSeriesGoWithTheQueue) {
   Metrics metrics;
   metrics.SetQueues({{.name = "research", .pool = "a100", .guaranteed = 8, .lent = 3},
                      {.name = "batch", .pool = "a100", .borrowed = 3, .waiting = 2}});
@@ -55,7 +55,8 @@ TEST(Metrics, OfQueuesAndPoolsAreThoseThatExist) {
   for (const char* line : {"pliant_queue_guaranteed_gpus{pool=\"a100\",queue=\"research\"} 8\n",
                            "pliant_queue_lent_gpus{pool=\"a100\",queue=\"research\"} 3\n",
                            "pliant_queue_borrowed_gpus{pool=\"a100\",queue=\"batch\"} 3\n",
-                           "pliant_queue_waiting_jobs{pool=\"a100\",queue=\"batch\"} 2\n",
+                           "pliant_queue_jobs{pool=\"a100\",queue=\"batch\",state=\"running\"} 0\n",
+                           "pliant_queue_jobs{pool=\"a100\",queue=\"batch\",state=\"waiting\"} 2\n",
                            "pliant_pool_capacity_gpus{pool=\"a100\"} 16\n",
                            "pliant_pool_foreign_gpus{pool=\"a100\"} 1\n"}) {
     EXPECT_THAT(text, HasSubstr(line));
@@ -64,6 +65,8 @@ TEST(Metrics, OfQueuesAndPoolsAreThoseThatExist) {
   text = metrics.Text();
   EXPECT_THAT(text, Not(HasSubstr("research")));
   EXPECT_THAT(text, HasSubstr("pliant_queue_lent_gpus{pool=\"a100\",queue=\"batch\"} 0\n"));
+  metrics.SetPools({});
+  EXPECT_THAT(metrics.Text(), Not(HasSubstr("pliant_pool_capacity_gpus{")));
 }
 
 TEST(Metrics, HaveTheNamesThatDashboardsKnow) {
