@@ -112,6 +112,24 @@ class ChartFilesTest(unittest.TestCase):
             self.assertTrue(read, query)
             self.assertEqual(read - self.documented, set(), query.panel)
 
+    def test_the_dashboard_shows_queues_and_pools(self) -> None:
+        read = set()
+        for query in dashboards.queries(self.dashboard):
+            of_queues = {name for name in dashboards.metric_names(query.expression) if name.startswith("pliant_queue_")}
+            read |= dashboards.metric_names(query.expression)
+            if of_queues:
+                self.assertIn('queue=~"$queue"', query.expression)
+                self.assertIn("{{pool}}/{{queue}}", query.legend)
+        for name in ("entitled_gpus", "allocated_gpus", "borrowed_gpus", "lent_gpus", "jobs"):
+            self.assertIn(f"pliant_queue_{name}", read)
+        for name in ("capacity_gpus", "allocated_gpus", "foreign_gpus"):
+            self.assertIn(f"pliant_pool_{name}", read)
+        for variable in self.dashboard["templating"]["list"]:
+            if variable["type"] == "query":
+                read_by_variable = dashboards.metric_names(variable["definition"])
+                self.assertTrue(read_by_variable, variable["name"])
+                self.assertEqual(read_by_variable - self.documented, set(), variable["name"])
+
     def test_the_alerts_read_documented_metrics_and_are_documented(self) -> None:
         text = (CHART_FILES / "alerts.yaml").read_text()
         names = re.findall(r"- alert: (\w+)", text)
