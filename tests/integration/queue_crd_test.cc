@@ -316,5 +316,18 @@ TEST_F(QueueDefinitionTest, StatusIsChecked) {
   EXPECT_THAT(RefusalOfStatus({{"reason", std::string(1025, 'x')}}), HasSubstr("1024"));
 }
 
+TEST_F(QueueDefinitionTest, TheExamplesAreGood) {
+  const auto objects = LoadYamlObjects(PLIANT_SOURCE_DIR "/manifests/examples/queues.yaml");
+  ASSERT_TRUE(objects) << objects.error();
+  std::vector<std::string> kinds;
+  for (const json& object : *objects) {
+    const std::string& kind = kinds.emplace_back(object.at("kind"));
+    const auto made =
+        client().Create(kind == "GpuPool" ? kPools : kQueues, object, {.dry_run = true});
+    EXPECT_TRUE(made) << object.at("metadata").at("name") << ": " << made.error();
+  }
+  EXPECT_THAT(kinds, testing::ElementsAre("GpuPool", "TrainingQueue", "TrainingQueue"));
+}
+
 }  // namespace
 }  // namespace pliant::kube
