@@ -32,7 +32,7 @@ TASKS = (
 )
 QUICK_START = "docs/quick-start.md"
 # Their marked fences run, which change nothing while no job is there.
-FOR_ADMINISTRATORS = ("docs/install.md", "docs/operations.md")
+FOR_ADMINISTRATORS = ("docs/install.md", "docs/operations.md", "docs/queues.md")
 _OURS = "run-by=tests/e2e/story/pages.py"
 _NAMESPACE = "digits"
 _PATCHED = "example.com/gpu"

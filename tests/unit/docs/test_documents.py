@@ -128,6 +128,23 @@ class DocumentsTest(unittest.TestCase):
             if name not in given
         ])  # fmt: skip
 
+    def test_each_reason_of_a_plan_is_explained(self) -> None:
+        plan = (REPO / "operator" / "planner" / "plan.cc").read_text()
+        given = set(re.findall(r'case ReasonCode::k\w+:\s+return "(\w+)";', plan))
+        self.assertGreater(len(given), 25)
+        (page,) = [each for each in DOCUMENTS if each.name == "docs/conditions.md"]
+        _, found, text = page.path.read_text().partition("## Why a job has its size")
+        self.assertTrue(found)
+        sizes = documents.parse(page.path, text)
+        self.assertEqual({name for _, name in documents.reasons(sizes)}, given)
+
+    def test_examples_of_queues_are_scenarios(self) -> None:
+        files = sorted((REPO / "tests" / "scenario" / "planner").glob("*.yaml"))
+        scenarios = {each["scenario"] for file in files for each in yaml.safe_load_all(file.read_text()) if each}
+        named = re.findall(r"[Ss]cenario `([^`]+)`", (REPO / "docs" / "queues.md").read_text())
+        self.assertGreater(len(named), 3)
+        self.assert_none([f"docs/queues.md: there is no scenario '{name}'" for name in named if name not in scenarios])
+
     def test_values_are_the_charts(self) -> None:
         values = yaml.safe_load((REPO / "helm" / "pliant" / "values.yaml").read_text())
         others = {"metrics.jsonl", "coordinator.pliant.internal"}
