@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/cached_text.h"
+#include "base/cached.h"
 #include "base/http_server.h"
 #include "operator/web/loop_pulse.h"
 

@@ -3,7 +3,7 @@
 #include <thread>
 #include <utility>
 
-#include "base/cached_text.h"
+#include "base/cached.h"
 #include "base/real_event_loop.h"
 #include "base/workers.h"
 #include "operator/web/loop_pulse.h"

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/cached_text.h"
+#include "base/cached.h"
 #include "base/http_server.h"
 #include "base/result.h"
 #include "base/websocket.h"

@@ -1,4 +1,4 @@
-#include "base/cached_text.h"
+#include "base/cached.h"
 
 #include <chrono>
 #include <optional>
@@ -13,7 +13,7 @@ namespace pliant {
 namespace {
 using namespace std::chrono_literals;
 
-class CachedTextTest : public testing::Test {
+class CachedTest : public testing::Test {
  protected:
   void Ask() {
     cached_->Get([this](const std::string& text) { got_.push_back(text); });
@@ -30,7 +30,7 @@ class CachedTextTest : public testing::Test {
   Texts got_;
 };
 
-TEST_F(CachedTextTest, IsMadeOnceForAllWhoAskMeanwhile) {
+TEST_F(CachedTest, IsMadeOnceForAllWhoAskMeanwhile) {
   for (int i = 0; i < 3; ++i) Ask();
   EXPECT_EQ(made_.size(), 1u);
   loop_.RunFor(5s);
@@ -42,7 +42,7 @@ TEST_F(CachedTextTest, IsMadeOnceForAllWhoAskMeanwhile) {
   EXPECT_EQ(got_, Texts(4, "text 1"));
 }
 
-TEST_F(CachedTextTest, LivesForItsTimeFromWhenItWasBegun) {
+TEST_F(CachedTest, LivesForItsTimeFromWhenItWasBegun) {
   Ask();
   loop_.RunFor(400ms);
   Finish();
@@ -57,7 +57,7 @@ TEST_F(CachedTextTest, LivesForItsTimeFromWhenItWasBegun) {
   EXPECT_EQ(got_.back(), "text 2");
 }
 
-TEST_F(CachedTextTest, ATextForNobodyIsDropped) {
+TEST_F(CachedTest, AValueForNobodyIsDropped) {
   Ask();
   cached_.reset();
   Finish();
