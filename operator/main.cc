@@ -8,11 +8,13 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <malloc.h>
@@ -28,7 +30,6 @@
 #include "operator/controller/process/refused_namespaces.h"
 #include "operator/controller/process/slewed_clock.h"
 #include "operator/controller/rounds/crash_notes.h"
-#include "operator/controller/rounds/snapshot_json.h"
 #include "operator/kube/client.h"
 #include "operator/kube/config.h"
 #include "operator/kube/event_recorder.h"
@@ -37,6 +38,9 @@
 #include "operator/kube/transports.h"
 #include "operator/metrics/metrics.h"
 #include "operator/options.h"
+#include "operator/replay/debug_snapshot.h"
+#include "operator/replay/explain.h"
+#include "operator/replay/replay.h"
 #include "operator/web/access_review.h"
 #include "operator/web/servers.h"
 
@@ -104,6 +108,10 @@ Result<web::ServersOptions> ServersFor(const OperatorOptions& options, kube::Kub
                      MakeSelfSigned(HostName(), std::chrono::floor<std::chrono::seconds>(Now())));
   }
   return servers;
+}
+
+replay::DebugSnapshot LastPlan(const controller::PlanningLoop& planning) {
+  return {.snapshot = planning.snapshot(), .policy = planning.policy(), .plan = planning.plan()};
 }
 
 int Run(OperatorOptions options) {
@@ -270,7 +278,13 @@ int Run(OperatorOptions options) {
        .snapshot = [&leadership]() -> std::function<std::string()> {
          const auto* planning = leadership.planning();
          if (planning == nullptr) return [] { return std::string(); };
-         return [seen = planning->snapshot()] { return controller::SnapshotJson(seen); };
+         return [seen = LastPlan(*planning)] { return replay::WriteSnapshot(seen); };
+       },
+       .explainer = [&leadership]() -> web::Explainer {
+         const auto* planning = leadership.planning();
+         if (planning == nullptr) return nullptr;
+         return [seen = std::make_shared<const replay::DebugSnapshot>(LastPlan(*planning))](
+                    std::string_view job) { return replay::Explain(*seen, job); };
        },
        .not_ready =
            [&stores] { return std::string(stores.synced() ? "" : "still listing objects"); }});
@@ -344,5 +358,8 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // a peer that has gone is an error of the write
   pliant::OperatorOptions options = pliant::ParseOptionsOrExit(argc, argv);
   pliant::log::Configure(options.log_format, options.log_level);
+  if (options.replay.is_asked()) {
+    return pliant::replay::Replay(options.replay, std::cin, std::cout, std::cerr);
+  }
   return pliant::Run(std::move(options));
 }

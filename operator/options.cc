@@ -46,6 +46,23 @@ void AddJobSettings(CLI::App& app, api::JobSettings& jobs) {
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{315'360'000}));
 }
 
+void AddReplay(CLI::App& app, replay::ReplayOptions& replay, std::string& output) {
+  auto* const snapshot = app.add_option(
+      "--replay", replay.snapshot_file,
+      "Without a cluster: make the plan of this file (of /debug/snapshot; -: standard input) "
+      "again, print it, and exit with 1 if it differs from the plan in the file");
+  auto* const job = app.add_option(
+      "--plan-dry-run", replay.job_file,
+      "Print what would happen if the ElasticTrainingJob of this YAML file were submitted; needs "
+      "--replay");
+  app.add_option("--output", output, "Of --replay: text, or the plan as json")
+      ->check(CLI::IsMember({"text", "json"}));
+  for (auto* const option : {snapshot, job})
+    option->check([](const std::string& file) {
+      return file.empty() ? std::string("names no file") : std::string();
+    });
+}
+
 }  // namespace
 
 OperatorOptions ParseOptionsOrExit(int argc, char** argv) {
@@ -55,6 +72,7 @@ OperatorOptions ParseOptionsOrExit(int argc, char** argv) {
   std::string format = "text";
   std::string level = "info";
   std::string transport = "cpprest";
+  std::string output = "text";
   CLI::App app{
       "Shares a cluster's GPUs among ElasticTrainingJobs and resizes them while they train.",
       "pliant-operator"};
@@ -65,8 +83,8 @@ OperatorOptions ParseOptionsOrExit(int argc, char** argv) {
   app.add_option("--identity", options.identity,
                  "Name of this replica in the lease and in events; by default the host's name");
   app.add_option("--coordinator-image", options.coordinator_image,
-                 "Image of new jobs' coordinators, which holds pliant-coordinator")
-      ->required();
+                 "Image of new jobs' coordinators, which holds pliant-coordinator; required except "
+                 "with --replay");
   app.add_option("--coordinator-pull-secret", options.coordinator_pull_secrets,
                  "Secret in a job's namespace with which its coordinator's image is pulled; may be "
                  "repeated");
@@ -87,7 +105,7 @@ OperatorOptions ParseOptionsOrExit(int argc, char** argv) {
       ->needs(authentication);
   app.add_option("--probe-address", probe_address, "Address of /healthz and /readyz");
   app.add_option("--debug-port", options.debug_port,
-                 "Port of /debug/snapshot, on loopback only; 0: any free port");
+                 "Port of /debug/snapshot and /debug/explain, on loopback only; 0: any free port");
   app.add_option("--log-format", format)->check(CLI::IsMember({"text", "json"}));
   app.add_option("--log-level", level)->check(CLI::IsMember({"debug", "info", "warning", "error"}));
   app.add_option("--learner-priority-class", options.learner_priority_class,
@@ -126,8 +144,12 @@ OperatorOptions ParseOptionsOrExit(int argc, char** argv) {
                  "leader that cannot renew the lease for two thirds of this time exits")
       ->check(CLI::Range(3, 3600));
   app.add_option("--resource-name", options.gpu_resource, "Extended resource that counts as GPU");
+  AddReplay(app, options.replay, output);
   try {
     app.parse(argc, argv);
+    if (options.coordinator_image.empty() && !options.replay.is_asked()) {
+      throw CLI::RequiredError("--coordinator-image");
+    }
     const auto address = [](const char* option, const std::string& text) {
       auto parsed = ParseListenAddress(text);
       if (!parsed) throw CLI::ValidationError(option, parsed.error().message);
@@ -144,6 +166,8 @@ OperatorOptions ParseOptionsOrExit(int argc, char** argv) {
   options.log_format = format == "json" ? log::Format::kJson : log::Format::kText;
   options.log_level = log::ParseLevel(level);
   options.libcurl = transport == "libcurl";
+  options.replay.json = output == "json";
+  options.replay.jobs = options.jobs;
   return options;
 }
 

@@ -7,6 +7,7 @@
 #include "base/listen_address.h"
 #include "base/log.h"
 #include "operator/api/elastic_training_job.h"
+#include "operator/replay/replay.h"
 
 namespace pliant {
 
@@ -41,6 +42,7 @@ struct OperatorOptions {
   std::string gpu_resource = "nvidia.com/gpu";
   log::Format log_format = log::Format::kText;
   log::Level log_level = log::Level::kInfo;
+  replay::ReplayOptions replay;  // if it is asked for, the rest is not used
 };
 
 // Exits the program after --help, or if an option is wrong.

@@ -61,6 +61,13 @@ std::function<void(std::function<void(std::string)>)> ByWayOf(EventLoop& control
   };
 }
 
+std::function<void(std::function<void(Explainer)>)> TakenOn(EventLoop& control,
+                                                            std::function<Explainer()> source) {
+  return [&control, source = std::move(source)](std::function<void(Explainer)> done) {
+    control.Post([source, done = std::move(done)] { done(source()); });
+  };
+}
+
 }  // namespace
 
 class Servers::Impl {
@@ -68,7 +75,8 @@ class Servers::Impl {
   Impl(EventLoop& control, const Sources& sources)
       : pulse_(control, sources.not_ready),
         metrics_(side_.loop(), kTextLife, ByWayOf(control, side_.loop(), sources.metrics)),
-        snapshot_(side_.loop(), kTextLife, ByWayOf(control, side_.loop(), sources.snapshot)) {}
+        snapshot_(side_.loop(), kTextLife, ByWayOf(control, side_.loop(), sources.snapshot)),
+        explainer_(side_.loop(), kTextLife, TakenOn(control, sources.explainer)) {}
 
   ~Impl() {
     // After these nothing uses the members that are destroyed next.
@@ -102,7 +110,7 @@ class Servers::Impl {
                                                .address = kLoopback,
                                                .port = options.debug_port,
                                                .max_connections = kMaxConnections},
-                                              DebugRoutes(snapshot_)));
+                                              DebugRoutes(snapshot_, explainer_)));
     probes_.Begin();
     side_.Begin();
     return {};
@@ -118,6 +126,7 @@ class Servers::Impl {
   // Used on the thread of side_, as is reviews_.
   CachedText metrics_;
   CachedText snapshot_;
+  Cached<Explainer> explainer_;
   std::optional<AccessReviews> reviews_;
   std::optional<Workers> reviewers_;
   Side probes_;

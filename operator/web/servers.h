@@ -12,6 +12,7 @@
 #include "base/listen_address.h"
 #include "base/result.h"
 #include "operator/web/access_reviews.h"
+#include "operator/web/routes.h"
 
 namespace pliant::web {
 
@@ -21,7 +22,9 @@ using TextSource = std::function<std::function<std::string()>()>;
 
 struct Sources {
   TextSource metrics;   // in Prometheus' text format
-  TextSource snapshot;  // the planner's last input, as JSON; "" if there is none yet
+  TextSource snapshot;  // the last plan with its input, as JSON; "" if there is none yet
+  // on the control loop: explains the last plan, on the servers' thread; empty if there is none yet
+  std::function<Explainer()> explainer;
   // on the control loop: why the operator is not ready; "" if it is
   std::function<std::string()> not_ready;
 };

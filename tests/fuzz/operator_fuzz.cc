@@ -1,5 +1,5 @@
 // Fuzzes what the operator reads, the coordinator's progress and objects of the API server, and
-// what it makes of a job: a plan, decisions and a learner's pod.
+// what it makes of a job: a plan, decisions and a learner's pod. And reports that it replays.
 
 #include <nlohmann/json.hpp>
 
@@ -17,6 +17,9 @@
 #include "operator/controller/objects/learner_pod.h"
 #include "operator/controller/rounds/snapshot_builder.h"
 #include "operator/planner/plan.h"
+#include "operator/replay/debug_snapshot.h"
+#include "operator/replay/differences.h"
+#include "operator/replay/explain.h"
 #include "tests/fuzz/fuzz_target.h"
 
 namespace pliant {
@@ -58,7 +61,26 @@ std::vector<std::string> fuzz::Seeds() {
           "weight": 300, "guaranteed": 16, "limit": 64, "lendingLimit": 8, "policy": "Fifo", "queueing": "Strict",
           "reclaim": "ShrinkOnly", "priority": {"default": 100, "max": 200}, "serviceHalfLifeSeconds": 3600, "stop": "Hold"},
           "status": {"demand": 40, "entitled": 24, "allocated": 20, "borrowed": 4, "lent": 1, "waiting": 2, "running": 5,
-          "reason": "20 of 32 GPUs"}})"};
+          "reason": "20 of 32 GPUs"}})",
+      R"({"version": 1, "policy": {"firstCapSeconds": 60, "longestCapSeconds": 1800, "reserveAfterSeconds": 3600, "reserveForSeconds": 1800},
+          "snapshot": {"now": 1790000000000, "pools": [{"name": "p", "reservedGpus": 1}], "budgets": [{"namespace": "a", "gpus": 6}],
+          "nodes": [{"name": "m", "pool": "p", "allocatable": {"gpus": 8, "cpuMillis": 64000, "memoryBytes": 1073741824},
+                     "foreign": {"gpus": 1}, "labels": {"a": "b"}, "taints": [{"key": "t", "effect": "NoSchedule"}]},
+                    {"name": "n", "allocatable": {"gpus": 4, "cpuMillis": 8000, "memoryBytes": 1073741824}}],
+          "queues": [{"name": "q", "pool": "p", "weight": 50, "guaranteedGpus": 4, "limitGpus": 6, "lendingLimitGpus": 1, "policy": "Fifo"},
+                     {"name": "r", "pool": "p", "policy": "Priority", "strict": true, "stop": "Hold", "halfLifeSeconds": 3600}],
+          "jobs": [{"namespace": "a", "name": "b", "queue": "q", "pool": "p", "minLearners": 2, "maxLearners": 8, "logicalShards": 32,
+                    "needs": {"resources": {"gpus": 1, "cpuMillis": 100}, "tolerations": [{"key": "t", "exists": true}],
+                              "nodeAffinity": [{"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}]},
+                    "desiredLearners": 3, "started": 1789999000000, "resized": 1789999990000, "minRuntimeSeconds": 600,
+                    "attainedGpuSeconds": 900, "attainedAt": 1789999990000, "cap": {"learners": 3, "until": 1790000100000, "strikes": 2},
+                    "avoided": [{"node": "n", "until": 1790000100000}], "belowMinimumSince": 1789999990000,
+                    "learners": [{"name": "x", "node": "m", "state": "Running", "member": true}, {"name": "y", "node": "m", "state": "Starting"},
+                                 {"name": "z", "node": "m", "state": "Gated", "refused": true}, {"name": "w", "node": "gone", "state": "Leaving"}]},
+                   {"namespace": "a", "name": "c", "needs": {"resources": {"gpus": 2}}, "maxLearners": 2, "learnersAsked": 1},
+                   {"namespace": "b", "name": "c", "queue": "r", "pool": "p", "needs": {"resources": {"gpus": 4}}, "reproducibility": "Statistical"}]},
+          "plan": {"decisions": [{"namespace": "a", "name": "b", "to": 3, "reason": {"code": "Maximum", "sentence": ""}}],
+                   "queues": [{"queue": "q", "state": "Served"}], "pools": [{"pool": "p"}], "gatesOpen": [{"namespace": "a", "name": "b"}]}})"};
 }
 
 }  // namespace pliant
@@ -131,6 +153,19 @@ void Match(const nlohmann::json& object) {
   }
 }
 
+// A report of a user: whatever it says, it can be planned, explained and written.
+void ReplayReport(std::string_view text) {
+  const auto report = replay::ReadSnapshot(text);
+  if (!report) return;
+  const planner::Plan plan = planner::MakePlan(report->snapshot, report->policy);
+  if (report->plan) (void)replay::Differences(*report->plan, plan);
+  for (const planner::JobView& job : report->snapshot.jobs) {
+    (void)replay::Explain(report->snapshot, plan, {job.key.name_space, job.key.name});
+  }
+  const auto again = replay::ReadSnapshot(replay::WriteSnapshot(*report));
+  CHECK(again && *again == *report, "what was read can be written and read");
+}
+
 }  // namespace
 }  // namespace pliant
 
@@ -138,6 +173,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace pliant;
   const std::string_view text = fuzz::TextOf(data, size);
   (void)controller::DecodeProgress(text);
+  ReplayReport(text);
   const auto json = nlohmann::json::parse(text, /*cb=*/nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded()) return 0;
   (void)api::DecodePod(json, "nvidia.com/gpu");

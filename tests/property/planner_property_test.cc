@@ -14,6 +14,7 @@
 #include "operator/planner/feasibility.h"
 #include "operator/planner/fit_memory.h"
 #include "operator/planner/sizes.h"
+#include "operator/replay/debug_snapshot.h"
 #include "tests/unit/planner/builders.h"
 
 // Properties of every plan. rapidcheck prints the seed and the smallest failing case that it finds.
@@ -239,6 +240,17 @@ RC_GTEST_PROP(PlannerProperty, TheOrderOfTheSnapshotDoesNotMatter, ()) {
   }
   RC_ASSERT(plan.gates_open == again.gates_open);
   RC_ASSERT(plan.again_at == again.again_at);
+}
+
+// The file of /debug/snapshot has no uids of jobs, and everything else.
+RC_GTEST_PROP(PlannerProperty, APlanCanBeReplayed, ()) {
+  const ClusterSnapshot snapshot = DrawCluster();
+  const Plan plan = MakePlan(snapshot, {});
+  const auto read = replay::ReadSnapshot(replay::WriteSnapshot({snapshot, {}, plan}));
+  RC_ASSERT(read.has_value());
+  const Plan again = MakePlan(read->snapshot, read->policy);
+  RC_ASSERT(replay::WritePlan(again) == replay::WritePlan(plan));
+  RC_ASSERT(again == *read->plan);
 }
 
 // Plans and carries out until a plan changes nothing, while time stands still. Returns the plans

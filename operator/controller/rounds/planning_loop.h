@@ -65,8 +65,10 @@ class PlanningLoop {
   // A queue, a pool or a namespace: the table has it already.
   void OnQueueBookChange();
 
-  // The input of the last plan.
+  // The last plan, and what it was made from.
+  const planner::Plan& plan() const { return plan_.plan(); }
   const planner::ClusterSnapshot& snapshot() const { return plan_.snapshot(); }
+  const planner::Policy& policy() const { return options_.policy; }
   // Updates the metrics of all jobs. Called before they are read.
   void Report();
 

@@ -112,6 +112,7 @@ _ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("tests/scenario/harness.py",
      (SCRIPTS + "scenario", "python_compatibility_test", "python_elastic_test", *KERAS)),
     ("tests/scenario/test_*.py", ("scenario_{0}_test",)),
+    ("tests/scenario/planner/replay/*.json", ("replay_test",)),
     ("tests/scenario/planner/*.yaml", ("planner_scenarios",)),
     ("tests/bench/trainer/*.py", ("bench_parts_test", "bench_smoke_test")),
     # Unit tests that are not C++, and the files that they read.

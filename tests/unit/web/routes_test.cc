@@ -52,9 +52,12 @@ TEST(ProbeRoutes, TellABusyLoopFromOneThatHangs) {
 
 class TextRoutesTest : public testing::Test {
  protected:
-  ServerResponse Ask(const std::vector<HttpRoute>& routes, const std::string& path) {
+  ServerResponse Ask(const std::vector<HttpRoute>& routes, const std::string& path,
+                     const std::string& query = "") {
     ServerResponse got{.status = 0};
-    RouteOf(routes, path).handle_later({}, [&](ServerResponse answer) { got = std::move(answer); });
+    RouteOf(routes, path).handle_later({.query = query}, [&](ServerResponse answer) {
+      got = std::move(answer);
+    });
     loop_.RunFor(1s);
     return got;
   }
@@ -62,6 +65,8 @@ class TextRoutesTest : public testing::Test {
   SimEventLoop loop_;
   std::string text_;
   CachedText cached_{loop_, 1s, [this](auto done) { done(text_); }};
+  Explainer explain_;
+  Cached<Explainer> explainer_{loop_, 1s, [this](auto done) { done(explain_); }};
 };
 
 TEST_F(TextRoutesTest, MetricsAreForThoseWhoAreLetIn) {
@@ -82,12 +87,48 @@ TEST_F(TextRoutesTest, MetricsAreForThoseWhoAreLetIn) {
 }
 
 TEST_F(TextRoutesTest, TheSnapshotIsWhatWasPlannedLast) {
-  const auto routes = DebugRoutes(cached_);
+  const auto routes = DebugRoutes(cached_, explainer_);
   EXPECT_EQ(Ask(routes, "/debug/snapshot").status, 404);
   text_ = "{}";
   EXPECT_EQ(Ask(routes, "/debug/snapshot").body, "{}");
   EXPECT_EQ(Ask(routes, "/debug/snapshot").status, 200);
   EXPECT_TRUE(RouteOf(routes, "/debug/snapshot").large);
+}
+
+TEST_F(TextRoutesTest, ExplainsOneJob) {
+  struct Case {
+    std::string query;
+    int status;
+    std::string body;
+  };
+  const std::string malformed = "the query must be job=NAMESPACE/NAME\n";
+  const Case kCases[] = {
+      {"job=team-a/resnet", 200, "why team-a/resnet"},
+      {"job=team-a%2Fresnet", 200, "why team-a/resnet"},
+      {"job=team-a%2fresnet", 200, "why team-a/resnet"},
+      {"job=team-a/gone", 404, "no such job\n"},
+      {"job=", 400, "a job is NAMESPACE/NAME\n"},
+      {"", 400, malformed},
+      {"name=team-a/resnet", 400, malformed},
+      {"job=team-a/resnet&job=team-a/gone", 400, malformed},
+      {"job=team-a%", 400, malformed},
+      {"job=team-a%2", 400, malformed},
+      {"job=team-a%-1resnet", 400, malformed},
+  };
+  const auto routes = DebugRoutes(cached_, explainer_);
+  EXPECT_EQ(Ask(routes, "/debug/explain", "job=team-a/resnet").status, 404);
+  explain_ = [](std::string_view job) -> Result<std::string> {
+    if (job == "team-a/resnet") return "why " + std::string(job);
+    if (job.contains('/')) return Fail(ErrorCode::kNotFound, "no such job");
+    return Invalid("a job is NAMESPACE/NAME");
+  };
+  for (const Case& c : kCases) {
+    SCOPED_TRACE(c.query);
+    const ServerResponse answer = Ask(routes, "/debug/explain", c.query);
+    EXPECT_EQ(answer.status, c.status);
+    EXPECT_EQ(answer.body, c.body);
+    EXPECT_EQ(answer.content_type, "text/plain; charset=utf-8");
+  }
 }
 
 }  // namespace

@@ -37,6 +37,12 @@ class ServersTest : public testing::Test {
                return [count] { return "collected " + std::to_string(count) + "\n"; };
              },
          .snapshot = [] { return [] { return std::string("{\"jobs\": []}"); }; },
+         .explainer =
+             [] {
+               return [](std::string_view job) -> Result<std::string> {
+                 return "explained " + std::string(job);
+               };
+             },
          .not_ready = [] { return std::string(); }});
     ASSERT_TRUE(servers) << servers.error();
     servers_ = *std::move(servers);
@@ -69,10 +75,11 @@ TEST_F(ServersTest, EachPathIsOnItsOwnPort) {
   EXPECT_THAT(Get(probes, "/readyz"), StartsWith("HTTP/1.1 200"));
   EXPECT_THAT(Get(metrics, "/metrics"), AllOf(StartsWith("HTTP/1.1 200"), HasSubstr("collected")));
   EXPECT_THAT(Get(debug, "/debug/snapshot"), HasSubstr("{\"jobs\": []}"));
-  for (const char* path : {"/metrics", "/debug/snapshot"}) {
+  EXPECT_THAT(Get(debug, "/debug/explain?job=a/b"), HasSubstr("explained a/b"));
+  for (const char* path : {"/metrics", "/debug/snapshot", "/debug/explain?job=a/b"}) {
     EXPECT_THAT(Get(probes, path), StartsWith("HTTP/1.1 404")) << path;
   }
-  for (const char* path : {"/healthz", "/readyz", "/debug/snapshot"}) {
+  for (const char* path : {"/healthz", "/readyz", "/debug/snapshot", "/debug/explain?job=a/b"}) {
     EXPECT_THAT(Get(metrics, path), StartsWith("HTTP/1.1 404")) << path;
   }
   // The debug view listens only on 127.0.0.1 itself.
@@ -159,6 +166,12 @@ TEST_F(ServersTest, APortThatIsTakenIsAnError) {
       Servers::Start(other_control, {.metrics = {.host = "", .port = servers_->metrics_port()}},
                      {.metrics = [] { return [] { return std::string(); }; },
                       .snapshot = [] { return [] { return std::string(); }; },
+                      .explainer =
+                          [] {
+                            return [](std::string_view job) -> Result<std::string> {
+                              return "explained " + std::string(job);
+                            };
+                          },
                       .not_ready = [] { return std::string(); }});
   ASSERT_FALSE(again);
   EXPECT_THAT(again.error().message, HasSubstr(std::to_string(servers_->metrics_port())));
