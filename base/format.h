@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <format>
 #include <string>
 #include <string_view>
@@ -13,5 +14,8 @@ template <typename... Arguments>
 std::string Format(std::format_string<Arguments...> format, Arguments&&... arguments) {
   return FormatArguments(format.get(), std::make_format_args(arguments...));
 }
+
+// "1 GPU", "2 GPUs"
+std::string Counted(std::int64_t count, std::string_view one);
 
 }  // namespace pliant

@@ -4,10 +4,6 @@
 
 namespace pliant::api {
 
-std::string_view ToString(Reproducibility reproducibility) {
-  return reproducibility == Reproducibility::kBitwise ? "Bitwise" : "Statistical";
-}
-
 std::string_view ToString(JobPhase phase) {
   switch (phase) {
     case JobPhase::kNew:

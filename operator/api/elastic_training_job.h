@@ -11,10 +11,18 @@
 #include "operator/api/condition.h"
 #include "operator/api/learner_template.h"
 #include "operator/api/meta.h"
+#include "operator/planner/cluster_snapshot.h"
 
 // The custom resource ElasticTrainingJob (crds/): what the operator reads of its spec, and all of
 // its status.
 namespace pliant::api {
+
+// Bounds of the spec, as in the CRD.
+inline constexpr int kMaxLearners = 1024;
+inline constexpr int kMaxGpusPerLearner = 16;
+inline constexpr int kMaxLogicalShards = 4096;
+inline constexpr int kMaxPriority = 10'000;
+inline constexpr std::int64_t kMaxSeconds = 315'360'000;  // ten years
 
 struct Elastic {
   int min_learners = 1;
@@ -24,8 +32,7 @@ struct Elastic {
   bool operator==(const Elastic&) const = default;
 };
 
-enum class Reproducibility { kBitwise, kStatistical };
-std::string_view ToString(Reproducibility reproducibility);
+using planner::Reproducibility;
 
 struct TrainingSpec {
   std::int64_t global_batch_size = 0;
@@ -71,7 +78,7 @@ struct RecentService {
 };
 
 struct JobSpec {
-  std::string queue = "default";
+  std::string queue{planner::kBuiltInQueue};
   int priority = 5000;                // 5000 if the job asks for none
   std::optional<int> priority_asked;  // absent: the default of its queue applies
   bool suspend = false;

@@ -1,17 +1,16 @@
 #pragma once
 
-#include <array>
-#include <cstddef>
+#include <ranges>
 #include <string>
 
 #include "operator/api/fields.h"
 
 namespace pliant::api {
 
-// Reads one of `values` by its ToString; the first is the default.
-template <typename Enum, std::size_t kCount>
-Enum ReadEnum(Fields& fields, const char* name, const std::array<Enum, kCount>& values) {
-  const std::string text = fields.String(name, std::string(ToString(values.front())));
+// Reads one of `values` by its ToString; `fallback` if the field is absent or wrong.
+template <typename Enum, std::ranges::input_range Values>
+Enum ReadEnum(Fields& fields, const char* name, Enum fallback, const Values& values) {
+  const std::string text = fields.String(name, std::string(ToString(fallback)));
   std::string known;
   for (const Enum value : values) {
     if (ToString(value) == text) return value;
@@ -19,7 +18,7 @@ Enum ReadEnum(Fields& fields, const char* name, const std::array<Enum, kCount>& 
     known += ToString(value);
   }
   fields.Wrong(name, "none of " + known);
-  return values.front();
+  return fallback;
 }
 
 }  // namespace pliant::api

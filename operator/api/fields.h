@@ -16,6 +16,8 @@ namespace pliant::api {
 
 // Bound of the counters in a status: counting continues from them and must not overflow.
 inline constexpr std::int64_t kMaxCount = std::int64_t{1} << 53;
+// Bound of the sentence `reason` in a status, as in the CRDs.
+inline constexpr std::size_t kMaxReasonBytes = 1024;
 
 // Reads the fields of a JSON object. A field that is absent or null gets its default. So does one
 // of the wrong type or size; the first such field becomes the error, which names its path.

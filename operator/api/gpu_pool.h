@@ -15,9 +15,6 @@
 // The custom resource GpuPool (crds/): nodes whose GPUs are shared by the same queues.
 namespace pliant::api {
 
-// The pool of queues that name none; built in if no GpuPool has the name.
-inline constexpr const char* kDefaultPool = "default";
-
 // Bound of an amount of GPUs in a spec.
 inline constexpr int kMaxGpus = 1'000'000;
 

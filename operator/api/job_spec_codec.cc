@@ -10,13 +10,11 @@ namespace {
 
 constexpr std::size_t kMaxTemplateBytes = 512 * 1024;
 constexpr std::size_t kMaxVolumeBytes = 16 * 1024;
-constexpr int kMaxLearners = 1024;
-constexpr std::int64_t kMaxSeconds = 315'360'000;  // ten years
 
 void ReadElastic(Fields& fields, Elastic& elastic) {
   elastic.min_learners = fields.Int("minLearners", 1, 1, kMaxLearners);
   elastic.max_learners = fields.Int("maxLearners", 1, 1, kMaxLearners);
-  elastic.gpus_per_learner = fields.Int("gpusPerLearner", 1, 1, 16);
+  elastic.gpus_per_learner = fields.Int("gpusPerLearner", 1, 1, kMaxGpusPerLearner);
   if (elastic.min_learners > elastic.max_learners) {
     fields.Wrong("minLearners", "greater than maxLearners");
   }
@@ -25,7 +23,7 @@ void ReadElastic(Fields& fields, Elastic& elastic) {
 void ReadTraining(Fields& fields, TrainingSpec& training) {
   training.global_batch_size = fields.Long("globalBatchSize", 0, 1, std::int64_t{1} << 24);
   if (training.global_batch_size == 0) fields.Wrong("globalBatchSize", "missing");
-  if (const auto shards = fields.OptionalInt("logicalShards", 1, 4096)) {
+  if (const auto shards = fields.OptionalInt("logicalShards", 1, kMaxLogicalShards)) {
     training.logical_shards = static_cast<int>(*shards);
     if ((*shards & (*shards - 1)) != 0) fields.Wrong("logicalShards", "not a power of two");
   }
@@ -71,8 +69,8 @@ Reproducibility ReadReproducibility(Fields& fields) {
 }
 
 void ReadSpec(Fields& fields, const JobSettings& settings, JobSpec& spec) {
-  spec.queue = fields.String("queue", "default", 63);
-  if (const auto asked = fields.OptionalInt("priority", 1, 10000)) {
+  spec.queue = fields.String("queue", std::string(planner::kBuiltInQueue), 63);
+  if (const auto asked = fields.OptionalInt("priority", 1, kMaxPriority)) {
     spec.priority_asked = spec.priority = static_cast<int>(*asked);
   }
   spec.suspend = fields.Bool("suspend");

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "operator/api/enum_field.h"
+#include "operator/planner/feasibility.h"
 
 namespace pliant::api {
 namespace {
@@ -33,7 +34,7 @@ LabelRequirement ReadLabelRequirement(Fields& fields) {
   LabelRequirement requirement{.key = fields.String("key", "", kMaxKeyBytes)};
   if (requirement.key.empty()) fields.Wrong("key", "missing");
   if (!fields.Has("operator")) fields.Wrong("operator", "missing");
-  requirement.op = ReadEnum(fields, "operator", kLabelOperators);
+  requirement.op = ReadEnum(fields, "operator", LabelOperator::kIn, kLabelOperators);
   requirement.values = fields.StringList("values", kMaxLabelValues);
   if (!std::ranges::all_of(requirement.values, IsValue)) {
     fields.Wrong("values", "has an item that is too long");
@@ -47,37 +48,7 @@ LabelRequirement ReadLabelRequirement(Fields& fields) {
   return requirement;
 }
 
-bool Holds(const LabelRequirement& requirement, const std::map<std::string, std::string>& labels) {
-  const auto label = labels.find(requirement.key);
-  const bool exists = label != labels.end();
-  switch (requirement.op) {
-    case LabelOperator::kIn:
-      return exists && std::ranges::contains(requirement.values, label->second);
-    case LabelOperator::kNotIn:
-      return !exists || !std::ranges::contains(requirement.values, label->second);
-    case LabelOperator::kExists:
-      return exists;
-    case LabelOperator::kDoesNotExist:
-      return !exists;
-  }
-  return false;
-}
-
 }  // namespace
-
-std::string_view ToString(LabelOperator op) {
-  switch (op) {
-    case LabelOperator::kIn:
-      return "In";
-    case LabelOperator::kNotIn:
-      return "NotIn";
-    case LabelOperator::kExists:
-      return "Exists";
-    case LabelOperator::kDoesNotExist:
-      return "DoesNotExist";
-  }
-  return "";
-}
 
 bool LabelSelector::Matches(const std::map<std::string, std::string>& labels) const {
   const auto is_there = [&labels](const auto& wanted) {
@@ -86,7 +57,7 @@ bool LabelSelector::Matches(const std::map<std::string, std::string>& labels) co
   };
   return std::ranges::all_of(match_labels, is_there) &&
          std::ranges::all_of(match_expressions, [&labels](const LabelRequirement& requirement) {
-           return Holds(requirement, labels);
+           return planner::Holds(requirement, labels);
          });
 }
 

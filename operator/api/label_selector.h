@@ -2,24 +2,17 @@
 
 #include <map>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "operator/api/fields.h"
+#include "operator/planner/cluster_snapshot.h"
 
 // A label selector of Kubernetes (metav1.LabelSelector): all its parts must hold.
 namespace pliant::api {
 
-enum class LabelOperator { kIn, kNotIn, kExists, kDoesNotExist };
-std::string_view ToString(LabelOperator op);
-
-struct LabelRequirement {
-  std::string key;
-  LabelOperator op = LabelOperator::kExists;
-  std::vector<std::string> values;  // of kIn and kNotIn
-
-  bool operator==(const LabelRequirement&) const = default;
-};
+// Gt and Lt are only for nodes.
+using LabelOperator = planner::NodeOperator;
+using LabelRequirement = planner::NodeRequirement;
 
 struct LabelSelector {
   std::map<std::string, std::string> match_labels;

@@ -34,11 +34,8 @@ constexpr std::int64_t kMaxMemoryBytes = std::int64_t{1} << 48;
 
 std::optional<planner::NodeOperator> OperatorOf(std::string_view text) {
   using enum planner::NodeOperator;
-  constexpr std::pair<std::string_view, planner::NodeOperator> kOperators[] = {
-      {"In", kIn}, {"NotIn", kNotIn}, {"Exists", kExists}, {"DoesNotExist", kDoesNotExist},
-      {"Gt", kGt}, {"Lt", kLt}};
-  for (const auto& [name, op] : kOperators) {
-    if (name == text) return op;
+  for (const planner::NodeOperator op : {kIn, kNotIn, kExists, kDoesNotExist, kGt, kLt}) {
+    if (ToString(op) == text) return op;
   }
   return std::nullopt;
 }

@@ -10,11 +10,6 @@
 namespace pliant::api {
 namespace {
 
-constexpr std::size_t kMaxReasonBytes = 1024;
-constexpr int kMaxPriority = 10000;
-constexpr int kMaxHalfLife = 31'536'000;  // seconds: a year
-
-// The first is the default.
 constexpr std::array kPolicies = {QueuePolicy::kFairShare, QueuePolicy::kPriority,
                                   QueuePolicy::kFifo};
 constexpr std::array kQueueings = {Queueing::kBestEffort, Queueing::kStrict};
@@ -34,11 +29,11 @@ QueuePriority ReadPriority(Fields& fields) {
 }
 
 void ReadQueueSpec(Fields& fields, TrainingQueueSpec& spec) {
-  spec.pool = fields.String("pool", kDefaultPool, 63);
+  spec.pool = fields.String("pool", std::string(planner::kBuiltInPool), 63);
   if (!fields.Has("namespaceSelector")) fields.Wrong("namespaceSelector", "missing");
   fields.Object("namespaceSelector",
                 [&](Fields& f) { spec.namespace_selector = ReadLabelSelector(f); });
-  spec.weight = fields.Int("weight", 100, 1, 10000);
+  spec.weight = fields.Int("weight", 100, 1, kMaxWeight);
   spec.guaranteed = fields.Int("guaranteed", 0, 0, kMaxGpus);
   spec.limit = OptionalGpus(fields, "limit");
   spec.lending_limit = OptionalGpus(fields, "lendingLimit");
@@ -48,13 +43,13 @@ void ReadQueueSpec(Fields& fields, TrainingQueueSpec& spec) {
   if (spec.lending_limit.value_or(0) > spec.guaranteed) {
     fields.Wrong("lendingLimit", "greater than guaranteed");
   }
-  spec.policy = ReadEnum(fields, "policy", kPolicies);
-  spec.queueing = ReadEnum(fields, "queueing", kQueueings);
-  spec.reclaim = ReadEnum(fields, "reclaim", kReclaims);
+  spec.policy = ReadEnum(fields, "policy", spec.policy, kPolicies);
+  spec.queueing = ReadEnum(fields, "queueing", spec.queueing, kQueueings);
+  spec.reclaim = ReadEnum(fields, "reclaim", spec.reclaim, kReclaims);
   fields.Object("priority", [&](Fields& f) { spec.priority = ReadPriority(f); });
-  spec.service_half_life =
-      std::chrono::seconds(fields.Int("serviceHalfLifeSeconds", 86400, 60, kMaxHalfLife));
-  spec.stop = ReadEnum(fields, "stop", kStops);
+  spec.service_half_life = std::chrono::seconds(
+      fields.Int("serviceHalfLifeSeconds", 86400, kMinHalfLifeSeconds, kMaxHalfLifeSeconds));
+  spec.stop = ReadEnum(fields, "stop", spec.stop, kStops);
 }
 
 TrainingQueueStatus ReadQueueStatus(Fields& fields) {
@@ -73,36 +68,12 @@ TrainingQueueStatus ReadQueueStatus(Fields& fields) {
 
 }  // namespace
 
-std::string_view ToString(QueuePolicy policy) {
-  switch (policy) {
-    case QueuePolicy::kFairShare:
-      return "FairShare";
-    case QueuePolicy::kPriority:
-      return "Priority";
-    case QueuePolicy::kFifo:
-      return "Fifo";
-  }
-  return "";
-}
-
 std::string_view ToString(Queueing queueing) {
   return queueing == Queueing::kBestEffort ? "BestEffort" : "Strict";
 }
 
 std::string_view ToString(Reclaim reclaim) {
   return reclaim == Reclaim::kEvict ? "Evict" : "ShrinkOnly";
-}
-
-std::string_view ToString(QueueStop stop) {
-  switch (stop) {
-    case QueueStop::kNone:
-      return "None";
-    case QueueStop::kHold:
-      return "Hold";
-    case QueueStop::kDrain:
-      return "Drain";
-  }
-  return "";
 }
 
 Result<TrainingQueue> DecodeTrainingQueue(const nlohmann::json& object) {

@@ -13,17 +13,18 @@
 #include "operator/api/gpu_pool.h"
 #include "operator/api/label_selector.h"
 #include "operator/api/meta.h"
+#include "operator/planner/cluster_snapshot.h"
 
 // The custom resource TrainingQueue (crds/): a team's part of a pool.
 namespace pliant::api {
 
-// How a queue's jobs share its GPUs.
-enum class QueuePolicy {
-  kFairShare,  // by priority as weight
-  kPriority,   // higher priority first, each up to its maximum
-  kFifo,       // in order of submission
-};
-std::string_view ToString(QueuePolicy policy);
+using planner::QueuePolicy;
+using planner::QueueStop;
+
+// Bounds of the spec, as in the CRD.
+inline constexpr int kMaxWeight = 10'000;
+inline constexpr int kMinHalfLifeSeconds = 60;
+inline constexpr int kMaxHalfLifeSeconds = 31'536'000;  // a year
 
 // Whether a job may pass one that waits before it.
 enum class Queueing { kBestEffort, kStrict };
@@ -36,23 +37,16 @@ enum class Reclaim {
 };
 std::string_view ToString(Reclaim reclaim);
 
-enum class QueueStop {
-  kNone,
-  kHold,   // no job is admitted; running jobs continue
-  kDrain,  // running jobs, too, write a checkpoint and wait
-};
-std::string_view ToString(QueueStop stop);
-
 struct QueuePriority {
-  int fallback = 5000;  // of jobs that ask for none
-  int max = 10000;      // a job that asks for more gets this
+  int fallback = 5000;     // of jobs that ask for none
+  int max = kMaxPriority;  // a job that asks for more gets this
 
   bool operator==(const QueuePriority&) const = default;
 };
 
 // Amounts are in GPUs.
 struct TrainingQueueSpec {
-  std::string pool = kDefaultPool;
+  std::string pool{planner::kBuiltInPool};
   LabelSelector namespace_selector;  // empty: all namespaces
   int weight = 100;                  // share relative to the pool's other queues
   int guaranteed = 0;                // the queue gets them back whenever it can use them

@@ -54,7 +54,7 @@ struct Series {
 };
 using JobSeries = Series<JobStats>;
 
-template <auto kMember, typename Stats = JobStats>
+template <auto kMember, typename Stats>
 std::optional<double> ValueOf(const Stats& stats) {
   return static_cast<double>(stats.*kMember);
 }
@@ -83,32 +83,30 @@ constexpr JobSeries kJobSeries[] = {
 
 constexpr Series<QueueStats> kQueueSeries[] = {
     {"pliant_queue_guaranteed_gpus", MetricType::Gauge,
-     "GPUs that a queue gets back whenever it can use them.",
-     ValueOf<&QueueStats::guaranteed, QueueStats>},
+     "GPUs that a queue gets back whenever it can use them.", ValueOf<&QueueStats::guaranteed>},
     {"pliant_queue_demand_gpus", MetricType::Gauge,
      "GPUs that the jobs of a queue could use now, as far as its limit allows.",
-     ValueOf<&QueueStats::demand, QueueStats>},
+     ValueOf<&QueueStats::demand>},
     {"pliant_queue_entitled_gpus", MetricType::Gauge, "GPUs in the fair share of a queue.",
-     ValueOf<&QueueStats::entitled, QueueStats>},
+     ValueOf<&QueueStats::entitled>},
     {"pliant_queue_allocated_gpus", MetricType::Gauge,
-     "GPUs that the plan assigns to the jobs of a queue.",
-     ValueOf<&QueueStats::allocated, QueueStats>},
+     "GPUs that the plan assigns to the jobs of a queue.", ValueOf<&QueueStats::allocated>},
     {"pliant_queue_borrowed_gpus", MetricType::Gauge,
      "GPUs of a queue that are guaranteed to queues which do not use them now.",
-     ValueOf<&QueueStats::borrowed, QueueStats>},
+     ValueOf<&QueueStats::borrowed>},
     {"pliant_queue_lent_gpus", MetricType::Gauge,
      "GPUs that are guaranteed to a queue and assigned to jobs of others.",
-     ValueOf<&QueueStats::lent, QueueStats>},
+     ValueOf<&QueueStats::lent>},
 };
 
 constexpr Series<PoolStats> kPoolSeries[] = {
     {"pliant_pool_capacity_gpus", MetricType::Gauge,
      "GPUs of a pool available to jobs, including those that they hold.",
-     ValueOf<&PoolStats::capacity, PoolStats>},
+     ValueOf<&PoolStats::capacity>},
     {"pliant_pool_allocated_gpus", MetricType::Gauge,
-     "GPUs of a pool that the plan assigns to jobs.", ValueOf<&PoolStats::allocated, PoolStats>},
+     "GPUs of a pool that the plan assigns to jobs.", ValueOf<&PoolStats::allocated>},
     {"pliant_pool_foreign_gpus", MetricType::Gauge, "GPUs of a pool that other pods use.",
-     ValueOf<&PoolStats::foreign, PoolStats>},
+     ValueOf<&PoolStats::foreign>},
 };
 
 std::vector<prometheus::ClientMetric::Label> LabelsOf(const JobStats& job) {

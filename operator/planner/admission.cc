@@ -57,7 +57,7 @@ std::int64_t Admission::UsedByQueueOf(JobIndex job) const {
 std::int64_t Admission::MaxQueueGpus(JobIndex job) const {
   const QueueView& queue = QueueOf(job);
   const std::int64_t entitled = sharing_.queues[model_.jobs[job].queue].entitled_gpus;
-  return std::min(std::max(entitled, queue.guaranteed_gpus), queue.limit_gpus.value_or(INT64_MAX));
+  return std::min(std::max(entitled, queue.guaranteed_gpus), model_.QueueOf(job).limit_gpus());
 }
 
 // Whether its minimum is within the guarantee of its queue.
@@ -154,7 +154,7 @@ void Admission::RestoreMinimums() {
   for (JobIndex job = 0; job < std::ssize(model_.jobs); ++job) {
     const bool lacks =
         Standing(job) == kBelowMinimum && model_.jobs[job].demand >= model_.jobs[job].minimum;
-    if (lacks && IsOwed(job) && Reclaim(job)) Standing(job) = kAdmitted;
+    if (lacks && IsOwed(job)) Reclaim(job);
   }
 }
 
@@ -209,7 +209,7 @@ AdmissionState Admission::WhyNever(JobIndex job) const {
   if (fit.slots == 0) return kNoNodeFits;
   if (fit.slots < of.minimum) return kTooLarge;
   if (of.demand < of.minimum) return kCapped;
-  const bool beyond_limit = LackingGpus(job) > queue.view->limit_gpus.value_or(INT64_MAX);
+  const bool beyond_limit = LackingGpus(job) > queue.limit_gpus();
   return beyond_limit ? kAboveLimit : kQueued;
 }
 
@@ -221,7 +221,7 @@ AdmissionState Admission::Admit(JobIndex job, int jobs_before) {
   const std::int64_t lacking = LackingGpus(job);
   const std::int64_t sum = UsedByQueueOf(job) + lacking;
   if (lacking > MaxQueueGpus(job)) return Wait(job, kQueueShare);
-  if (sum > QueueOf(job).limit_gpus.value_or(INT64_MAX)) return Wait(job, kQueueLimit);
+  if (sum > model_.QueueOf(job).limit_gpus()) return Wait(job, kQueueLimit);
   if (sum <= MaxQueueGpus(job)) {
     // A reservation does not stand in the way of a guarantee.
     if (IsOwed(job)) sharing_.assignment.OpenAll();
@@ -234,7 +234,7 @@ AdmissionState Admission::Admit(JobIndex job, int jobs_before) {
 // Whether so many GPUs are left, but not for this job.
 bool Admission::IsWithheld(std::int64_t gpus, JobIndex job) const {
   const std::int64_t left = sharing_.assignment.free_gpus() - gpus;
-  return left >= 0 && left < WithheldFrom(model_.jobs[job].queue, model_, sharing_.queues);
+  return left >= 0 && left < sharing_.queues[model_.jobs[job].queue].withheld_gpus;
 }
 
 bool Admission::Reclaim(JobIndex job) {
@@ -264,7 +264,7 @@ AdmissionState Admission::Wait(JobIndex job, AdmissionState why) {
   const bool is_behind = reservations_.IsBehind(job);
   const bool keeps_idle = !is_behind && reservations_.KeepsIdleGpus(job, /*at_once=*/IsOwed(job));
   if (why == kQueueLimit) {
-    reservations_.HoldLimit(job, *QueueOf(job).limit_gpus);
+    reservations_.HoldLimit(job);
     reservations_.MarkNodesOf(job);
   } else if (why != kQueueShare || keeps_idle) {
     sharing_.shares[job].attainable_gpus = keeps_idle
@@ -281,8 +281,8 @@ bool Admission::Pass(JobIndex job) {
   Assignment& assignment = sharing_.assignment;
   const LearnerCount lacking = model_.jobs[job].minimum - assignment.LearnersOf(job);
   const std::int64_t gpus = model_.GpusOf(job, lacking);
-  if (UsedByQueueOf(job) + gpus > QueueOf(job).limit_gpus.value_or(INT64_MAX)) return false;
-  const std::int64_t withheld = WithheldFrom(model_.jobs[job].queue, model_, sharing_.queues);
+  if (UsedByQueueOf(job) + gpus > model_.QueueOf(job).limit_gpus()) return false;
+  const std::int64_t withheld = sharing_.queues[model_.jobs[job].queue].withheld_gpus;
   return assignment.free_gpus() - gpus >= withheld && assignment.Add(job, lacking);
 }
 
@@ -296,7 +296,7 @@ std::vector<JobIndex> Admission::WhoMayPass() {
     if (Pass(keeper.job)) {
       passing.push_back(keeper.job);
     } else if (keeper.why == kQueueLimit) {
-      reservations_.HoldLimit(keeper.job, *QueueOf(keeper.job).limit_gpus);
+      reservations_.HoldLimit(keeper.job);
     } else {
       reservations_.HoldAndClose(keeper.job, keeper.max_queue_gpus);
     }

@@ -26,7 +26,8 @@ struct JobKey {
   std::string uid;
   auto operator<=>(const JobKey&) const = default;
 };
-std::ostream& operator<<(std::ostream& out, const JobKey& key);  // "team-a/resnet"
+std::string ToString(const JobKey& key);  // "team-a/resnet"
+std::ostream& operator<<(std::ostream& out, const JobKey& key);
 
 // Resources that a pod uses or a node offers.
 struct Resources {
@@ -87,6 +88,7 @@ struct Toleration {
 };
 
 enum class NodeOperator { kIn, kNotIn, kExists, kDoesNotExist, kGt, kLt };
+std::string_view ToString(NodeOperator op);
 
 // One matchExpression over a node's labels.
 struct NodeRequirement {
@@ -111,6 +113,7 @@ struct PodNeeds {
 };
 
 enum class Reproducibility { kBitwise, kStatistical };
+std::string_view ToString(Reproducibility reproducibility);
 
 enum class LearnerState {
   kGated,     // created but not bound: it holds no GPU yet, only a claim on its planned node
@@ -120,6 +123,7 @@ enum class LearnerState {
   // part of the job
   kLeaving,
 };
+std::string_view ToString(LearnerState state);
 
 // A learner pod that has not ended.
 struct LearnerView {
@@ -154,12 +158,14 @@ enum class QueuePolicy {
   kPriority,   // a job of a higher priority gets all that it can use before the next one grows
   kFifo,       // the same, in the order in which they were submitted
 };
+std::string_view ToString(QueuePolicy policy);
 
 enum class QueueStop {
   kNone,
   kHold,   // no job is admitted; admitted ones continue
-  kDrain,  // admitted jobs are released too
+  kDrain,  // admitted jobs are released too: they write a checkpoint and wait
 };
+std::string_view ToString(QueueStop stop);
 
 // A share of a pool's GPUs, which the jobs of the queue divide among themselves.
 struct QueueView {

@@ -13,10 +13,8 @@ bool CouldBeAdmitted(const Model& model, JobIndex index) {
   const Job& job = model.jobs[index];
   const Queue& queue = model.queues[job.queue];
   return queue.admits() && job.view->queue_refusal.empty() && job.usable >= job.minimum &&
-         job.minimum * job.needs().gpus <= queue.view->limit_gpus.value_or(INT64_MAX);
+         model.GpusOf(index, job.minimum) <= queue.limit_gpus();
 }
-
-std::int64_t LimitOf(const QueueView& queue) { return queue.limit_gpus.value_or(INT64_MAX); }
 
 // Sums up what jobs can use; jobs of a namespace together no more than its budget.
 class DemandSum {
@@ -46,10 +44,10 @@ QueueShares FiguresOf(const Model& model, const Queue& queue, const std::vector<
     const Job& job = model.jobs[index];
     const bool has_place = HasPlace(shares[index].standing);
     if (!has_place && !CouldBeAdmitted(model, index)) continue;
-    demand.Add(job, job.usable * job.needs().gpus);
-    if (has_place) figures.kept_gpus += job.minimum * job.needs().gpus;
+    demand.Add(job, model.GpusOf(index, job.usable));
+    if (has_place) figures.kept_gpus += model.GpusOf(index, job.minimum);
   }
-  figures.demand_gpus = std::max(std::min(demand.gpus(), LimitOf(*queue.view)), figures.kept_gpus);
+  figures.demand_gpus = std::max(std::min(demand.gpus(), queue.limit_gpus()), figures.kept_gpus);
   return figures;
 }
 
@@ -59,6 +57,34 @@ std::int64_t HeldGpus(const Model& model, const Queue& queue) {
     held += std::ssize(model.jobs[index].held) * model.jobs[index].needs().gpus;
   }
   return held;
+}
+
+// GPUs of a guarantee that the queue does not use and does not lend either.
+std::int64_t UnlentGpus(const QueueView& queue, const QueueShares& figures) {
+  if (!queue.lending_limit_gpus) return 0;
+  const std::int64_t unused =
+      std::max<std::int64_t>(queue.guaranteed_gpus - figures.demand_gpus, 0);
+  return std::max<std::int64_t>(unused - *queue.lending_limit_gpus, 0);
+}
+
+// Sets what is withheld from each queue. Returns the GPUs that are not divided among the queues.
+std::int64_t Withhold(const Model& model, std::vector<QueueShares>& queues) {
+  std::vector<std::int64_t> unlent;
+  std::int64_t all_unlent = 0;
+  std::int64_t spare = model.capacity_gpus - model.pool.reserved_gpus;
+  for (QueueIndex index = 0; index < std::ssize(queues); ++index) {
+    const QueueView& view = *model.queues[index].view;
+    spare -= std::min(view.guaranteed_gpus, queues[index].demand_gpus);
+    unlent.push_back(UnlentGpus(view, queues[index]));
+    all_unlent += unlent.back();
+  }
+  // GPUs that a queue does not use are not kept for it out of another's guarantee.
+  spare = std::max<std::int64_t>(spare, 0);
+  for (QueueIndex index = 0; index < std::ssize(queues); ++index) {
+    queues[index].withheld_gpus =
+        model.pool.reserved_gpus + std::min(all_unlent - unlent[index], spare);
+  }
+  return model.pool.reserved_gpus + std::min(all_unlent, spare);
 }
 
 // Its admitted jobs in the order that decides equal claims, or, by its policy, everything.
@@ -77,27 +103,7 @@ std::vector<JobIndex> AdmittedJobs(const Model& model, const Queue& queue,
 
 }  // namespace
 
-std::int64_t UnlentGpus(const QueueView& queue, std::int64_t demand_gpus) {
-  if (!queue.lending_limit_gpus) return 0;
-  const std::int64_t unused = std::max<std::int64_t>(queue.guaranteed_gpus - demand_gpus, 0);
-  return std::max<std::int64_t>(unused - *queue.lending_limit_gpus, 0);
-}
-
-std::int64_t WithheldFrom(QueueIndex queue, const Model& model,
-                          const std::vector<QueueShares>& queues) {
-  std::int64_t unlent = 0;
-  std::int64_t spare = model.capacity_gpus - model.pool.reserved_gpus;
-  for (QueueIndex other = 0; other < std::ssize(queues); ++other) {
-    const QueueView& view = *model.queues[other].view;
-    spare -= std::min(view.guaranteed_gpus, queues[other].demand_gpus);
-    if (other != queue) unlent += UnlentGpus(view, queues[other].demand_gpus);
-  }
-  // GPUs that a queue does not use are not kept for it out of another's guarantee.
-  return model.pool.reserved_gpus + std::min(unlent, std::max<std::int64_t>(spare, 0));
-}
-
 std::vector<QueueShares> EntitleQueues(const Model& model, const std::vector<Share>& shares) {
-  constexpr QueueIndex kNoQueue = -1;
   std::vector<QueueShares> queues;
   std::vector<Claimant> claimants;
   for (const Queue& queue : model.queues) {
@@ -109,7 +115,7 @@ std::vector<QueueShares> EntitleQueues(const Model& model, const std::vector<Sha
                          .cap = figures.demand_gpus,
                          .held = HeldGpus(model, queue)});
   }
-  const std::int64_t seats = model.capacity_gpus - WithheldFrom(kNoQueue, model, queues);
+  const std::int64_t seats = model.capacity_gpus - Withhold(model, queues);
   const std::vector<std::int64_t> entitled = Apportion(claimants, seats);
   for (std::size_t index = 0; index < queues.size(); ++index) {
     queues[index].entitled_gpus = entitled[index];

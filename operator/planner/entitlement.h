@@ -10,14 +10,7 @@
 // (apportion.h).
 namespace pliant::planner {
 
-// GPUs of a guarantee that the queue does not use and does not lend either.
-std::int64_t UnlentGpus(const QueueView& queue, std::int64_t demand_gpus);
-
-// GPUs that no job of `queue` may take: those reserved, and those that other queues do not lend.
-std::int64_t WithheldFrom(QueueIndex queue, const Model& model,
-                          const std::vector<QueueShares>& queues);
-
-// Demand, minimums and entitlement of each queue. `shares` has the standing of each job; a job
+// The figures of each queue. `shares` has the standing of each job; a job
 // that waits counts if its queue could admit it.
 std::vector<QueueShares> EntitleQueues(const Model& model, const std::vector<Share>& shares);
 

@@ -35,11 +35,7 @@ struct NextSize {
 class Filler {
  public:
   Filler(const Model& model, Protection protection, Sharing& sharing)
-      : model_(model), protection_(protection), sharing_(sharing), next_(model.queues.size()) {
-    for (QueueIndex queue = 0; queue < std::ssize(model.queues); ++queue) {
-      withheld_.push_back(WithheldFrom(queue, model, sharing.queues));
-    }
-  }
+      : model_(model), protection_(protection), sharing_(sharing), next_(model.queues.size()) {}
 
   void Run() {
     Fill([this](JobIndex job) { return EntitledSize(job); });
@@ -144,17 +140,18 @@ class Filler {
     StoppedBy& stopped_by = sharing_.shares[size.job].stopped_by;
     const Job& job = model_.jobs[size.job];
     const LearnerCount more = size.to - assignment.LearnersOf(size.job);
-    const std::int64_t limit = model_.queues[job.queue].view->limit_gpus.value_or(INT64_MAX);
     if (!assignment.IsInBudget(size.job, more)) {
       stopped_by = StoppedBy::kBudget;
       return false;
     }
-    if (assignment.GpusOfQueue(job.queue) + size.more_gpus > limit) {
+    if (assignment.GpusOfQueue(job.queue) + size.more_gpus >
+        model_.queues[job.queue].limit_gpus()) {
       stopped_by = StoppedBy::kQueueLimit;
       return false;
     }
     const bool are_left = assignment.free_gpus() >= size.more_gpus;
-    if (lends_ && are_left && assignment.free_gpus() - size.more_gpus < withheld_[job.queue]) {
+    if (lends_ && are_left &&
+        assignment.free_gpus() - size.more_gpus < sharing_.queues[job.queue].withheld_gpus) {
       stopped_by = StoppedBy::kReserved;
       return false;
     }
@@ -173,7 +170,6 @@ class Filler {
   const Protection protection_;
   Sharing& sharing_;
   std::vector<std::vector<NextSize>> next_;  // by queue: a heap
-  std::vector<std::int64_t> withheld_;       // GPUs, by queue
   bool lends_ = false;
 };
 

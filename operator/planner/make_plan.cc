@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/bounded.h"
+#include "base/earliest.h"
 #include "operator/planner/model.h"
 #include "operator/planner/placement.h"
 #include "operator/planner/plan.h"
@@ -159,9 +160,8 @@ void PlanPool(const ClusterSnapshot& snapshot, const PoolScope& scope, const Pol
   plan.pools.push_back(ShareOf(model, queues));
   std::ranges::move(queues, std::back_inserter(plan.queues));
   plan.capacity_gpus = BoundedSum(plan.capacity_gpus, model.capacity_gpus);
-  for (const std::optional<WallTime>& time : {model.again_at, given.again_at}) {
-    if (time && (!plan.again_at || *time < *plan.again_at)) plan.again_at = time;
-  }
+  KeepEarliest(model.again_at, plan.again_at);
+  KeepEarliest(given.again_at, plan.again_at);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/earliest.h"
 #include "operator/planner/feasibility.h"
 #include "operator/planner/sizes.h"
 
@@ -371,9 +372,7 @@ class Builder {
     }
   }
 
-  void AgainAt(WallTime time) {
-    if (!model_.again_at || time < *model_.again_at) model_.again_at = time;
-  }
+  void AgainAt(WallTime time) { KeepEarliest(time, model_.again_at); }
 
   const ClusterSnapshot& snapshot_;
   const PoolScope& scope_;

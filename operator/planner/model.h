@@ -54,6 +54,8 @@ struct Queue {
   bool exists = true;               // otherwise only jobs name it
   std::vector<JobIndex> jobs;       // the active ones
   bool admits() const { return exists && view->stop == QueueStop::kNone; }
+  // The most that its jobs may have together.
+  std::int64_t limit_gpus() const { return view->limit_gpus.value_or(INT64_MAX); }
 };
 
 struct Job {

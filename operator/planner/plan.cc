@@ -1,5 +1,8 @@
 #include "operator/planner/plan.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace pliant::planner {
 
 std::string_view ToString(ReasonCode code) {
@@ -95,10 +98,6 @@ std::ostream& operator<<(std::ostream& out, const QueueShare& share) {
              << share.state << ": " << share.sentence;
 }
 
-std::ostream& operator<<(std::ostream& out, const JobKey& key) {
-  return out << key.name_space << '/' << key.name;
-}
-
 std::ostream& operator<<(std::ostream& out, const Decision& decision) {
   out << decision.job << ": " << decision.from << " -> " << decision.to << " (entitled to "
       << decision.entitled_gpus << " GPUs, wants " << decision.demand << ")";
@@ -106,6 +105,16 @@ std::ostream& operator<<(std::ostream& out, const Decision& decision) {
   for (const std::string& name : decision.drop) out << " -" << name;
   for (const NewLearner& learner : decision.create) out << " +" << learner.node;
   return out << " " << decision.reason.code << ": " << decision.reason.sentence;
+}
+
+const Decision* FindDecision(const Plan& plan, std::string_view name_space, std::string_view name) {
+  const std::pair wanted(name_space, name);
+  const auto at = std::ranges::lower_bound(plan.decisions, wanted, {}, [](const Decision& each) {
+    return std::pair<std::string_view, std::string_view>(each.job.name_space, each.job.name);
+  });
+  const bool is_there =
+      at != plan.decisions.end() && at->job.name_space == name_space && at->job.name == name;
+  return is_there ? &*at : nullptr;
 }
 
 }  // namespace pliant::planner

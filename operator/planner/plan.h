@@ -159,6 +159,9 @@ struct Plan {
   bool operator==(const Plan&) const = default;
 };
 
+// The decision on a job; null: it is not planned. Points into `plan`.
+const Decision* FindDecision(const Plan& plan, std::string_view name_space, std::string_view name);
+
 // Shares the cluster's GPUs among jobs. The same snapshot always gives the same plan, and once the
 // plan is carried out, the next plan changes nothing.
 Plan MakePlan(const ClusterSnapshot& snapshot, const Policy& policy);

@@ -11,10 +11,6 @@
 namespace pliant::planner {
 namespace {
 
-std::string CountOf(std::int64_t count, std::string_view one) {
-  return Format("{} {}{}", count, one, count == 1 ? "" : "s");
-}
-
 QueueShare Allocated(const Model& model, const Sharing& sharing, QueueIndex index) {
   const Queue& queue = model.queues[index];
   QueueShare share{.queue = queue.view->name,
@@ -71,9 +67,9 @@ std::string Sentence(const Model& model, const Queue& queue, const QueueShare& s
                      std::int64_t weights) {
   const QueueView& view = *queue.view;
   const std::string waiting = share.waiting == 0 ? ""
-                                                 : Format("; {} {}", CountOf(share.waiting, "job"),
+                                                 : Format("; {} {}", Counted(share.waiting, "job"),
                                                           share.waiting == 1 ? "waits" : "wait");
-  const std::string has = CountOf(share.allocated, "GPU");
+  const std::string has = Counted(share.allocated, "GPU");
   switch (share.state) {
     case QueueState::kIdle:
       return "no job wants GPUs";

@@ -8,9 +8,9 @@
 
 namespace pliant::planner {
 
-// Sums up the part of each queue. The GPUs that no queue is guaranteed belong to all queues by weight; a
-// queue that holds more than its guarantee and its part of these borrows the rest from queues that
-// hold less than their guarantees. All together borrow what all together lend.
+// Sums up the part of each queue. The GPUs that no queue is guaranteed belong to all queues by
+// weight; a queue that holds more than its guarantee and its part of these borrows the rest from
+// queues that hold less than their guarantees. All together borrow what all together lend.
 std::vector<QueueShare> ReportQueues(const Model& model, const Sharing& sharing);
 
 }  // namespace pliant::planner

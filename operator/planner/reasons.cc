@@ -25,24 +25,12 @@ void Append(std::string& text, std::integral auto number) {
   text.append(digits, std::to_chars(std::begin(digits), std::end(digits), number).ptr);
 }
 
-// "1 GPU", "2 GPUs"
-struct Count {
-  std::int64_t number = 0;
-  std::string_view one;
-};
-void Append(std::string& text, const Count& count) {
-  Append(text, count.number);
-  text += ' ';
-  text += count.one;
-  if (count.number != 1) text += 's';
-}
-
 // "2 GPUs (minLearners 2)"
 struct MinimumNeeds {
   const Job& job;
 };
 void Append(std::string& text, const MinimumNeeds& minimum) {
-  Append(text, Count(minimum.job.minimum * minimum.job.needs().gpus, "GPU"));
+  Append(text, Counted(minimum.job.minimum * minimum.job.needs().gpus, "GPU"));
   text += " (minLearners ";
   Append(text, minimum.job.minimum);
   text += ')';
@@ -73,7 +61,7 @@ std::string_view NameOfQueue(const ReasonFacts& facts) {
 // ", which is entitled to 6 GPUs"; "" if there is one queue only
 std::string QueuePart(const ReasonFacts& facts) {
   if (facts.model.queues.size() == 1) return "";
-  return Sentence(", which is entitled to ", Count(facts.queue.entitled_gpus, "GPU"));
+  return Sentence(", which is entitled to ", Counted(facts.queue.entitled_gpus, "GPU"));
 }
 
 // "fair share 1/3 by priority 5000 of 15000 in queue default"
@@ -98,7 +86,7 @@ std::string FairShare(const ReasonFacts& facts) {
 std::string Budget(const ReasonFacts& facts) {
   const Job& job = facts.model.jobs[facts.job];
   return Sentence("the ResourceQuotas of namespace ", job.view->key.name_space, " leave its jobs ",
-                  Count(facts.model.budgets[*job.budget].gpus, "GPU"));
+                  Counted(facts.model.budgets[*job.budget].gpus, "GPU"));
 }
 
 Reason AtDemand(const ReasonFacts& facts) {
@@ -112,7 +100,7 @@ Reason AtDemand(const ReasonFacts& facts) {
                        " logical shards can use, though maxLearners is ", job.view->max_learners)};
     case DemandLimit::kProgram:
       return {ReasonCode::kProgramAsked, Sentence(Gpus(facts), "the program asked for ",
-                                                  Count(*job.view->learners_asked, "learner"))};
+                                                  Counted(*job.view->learners_asked, "learner"))};
     case DemandLimit::kCap:
       return {ReasonCode::kGrantWithdrawn,
               Sentence(Gpus(facts),
@@ -144,7 +132,8 @@ bool NodesAreBelowShare(const ReasonFacts& facts) {
 // "queue research may hold 8 GPUs (spec.limit)"
 std::string LimitOfQueue(const ReasonFacts& facts) {
   return Sentence("queue ", NameOfQueue(facts), " may hold ",
-                  Count(*facts.model.QueueOf(facts.job).view->limit_gpus, "GPU"), " (spec.limit)");
+                  Counted(*facts.model.QueueOf(facts.job).view->limit_gpus, "GPU"),
+                  " (spec.limit)");
 }
 
 Reason Admitted(const ReasonFacts& facts) {
@@ -175,7 +164,7 @@ Reason Admitted(const ReasonFacts& facts) {
   }
   if (facts.given.learners > facts.given.entitled_learners) {
     const LearnerCount more = facts.given.learners - facts.given.entitled_learners;
-    return {ReasonCode::kBorrowed, Sentence(Gpus(facts), Count(more * job.needs().gpus, "GPU"),
+    return {ReasonCode::kBorrowed, Sentence(Gpus(facts), Counted(more * job.needs().gpus, "GPU"),
                                             " that others leave over, ", FairShare(facts))};
   }
   const StoppedBy stopped_by = is_fair ? facts.fair.stopped_by : facts.given.stopped_by;
@@ -228,7 +217,7 @@ std::string Before(const ReasonFacts& facts) {
   const int jobs = facts.given.jobs_before;
   if (jobs == 0) return "";
   return Sentence(facts.given.standing == AdmissionState::kQueuedBehind ? ": " : "; ",
-                  Count(jobs, "job"), jobs == 1 ? " is" : " are", " before it in queue ",
+                  Counted(jobs, "job"), jobs == 1 ? " is" : " are", " before it in queue ",
                   NameOfQueue(facts));
 }
 
@@ -267,7 +256,7 @@ Reason WhyThisSize(const ReasonFacts& facts) {
     case AdmissionState::kQueueShare:
       return {ReasonCode::kQueueShare,
               Sentence("waits for ", MinimumNeeds(job), ": queue ", NameOfQueue(facts),
-                       " is entitled to ", Count(facts.queue.entitled_gpus, "GPU"),
+                       " is entitled to ", Counted(facts.queue.entitled_gpus, "GPU"),
                        ", and others leave over too few", Before(facts))};
     case AdmissionState::kQueueLimit:
       return {ReasonCode::kQueueLimit,
@@ -303,7 +292,7 @@ Reason WhyThisSize(const ReasonFacts& facts) {
       return {ReasonCode::kTooLarge,
               Sentence("its minimum of ", MinimumNeeds(job),
                        " would not fit if nobody else ran: the nodes that it can use take ",
-                       Count(facts.model.fits[job.fit].slots, "learner"))};
+                       Counted(facts.model.fits[job.fit].slots, "learner"))};
   }
   return {};
 }

@@ -19,11 +19,8 @@ class Reclaiming {
         model_(model),
         reservations_(reservations),
         sharing_(sharing),
-        assignment_(sharing.assignment) {
-    for (QueueIndex queue = 0; queue < std::ssize(model.queues); ++queue) {
-      held_gpus_.push_back(reservations.HeldFor(queue));
-    }
-  }
+        assignment_(sharing.assignment),
+        held_gpus_(reservations.HeldByQueue()) {}
 
   bool Run() {
     if (!AnyQueueBorrows()) return false;
@@ -137,7 +134,7 @@ class Reclaiming {
   Reservations& reservations_;
   Sharing& sharing_;
   Assignment& assignment_;
-  std::vector<std::int64_t> held_gpus_;  // by queue
+  const std::vector<std::int64_t> held_gpus_;  // by queue
   std::vector<Released> released_;
 };
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/earliest.h"
+
 namespace pliant::planner {
 
 Reservations::Reservations(const Model& model, const Policy& policy, Assignment& assignment)
@@ -41,22 +43,22 @@ std::int64_t Reservations::HoldAndClose(JobIndex job, std::int64_t max_queue_gpu
   return has;
 }
 
-void Reservations::HoldLimit(JobIndex job, std::int64_t limit_gpus) {
+void Reservations::HoldLimit(JobIndex job) {
   const Job& of = model_.jobs[job];
   std::int64_t& held = of_limit_[of.queue];
-  const std::int64_t left = limit_gpus - assignment_.GpusOfQueue(of.queue) - held;
-  held +=
-      std::clamp<std::int64_t>(of.minimum * of.needs().gpus, 0, std::max<std::int64_t>(left, 0));
+  const std::int64_t left =
+      model_.queues[of.queue].limit_gpus() - assignment_.GpusOfQueue(of.queue) - held;
+  held += std::min(model_.GpusOf(job, of.minimum), std::max<std::int64_t>(left, 0));
 }
 
 void Reservations::Forget(JobIndex job) {
   std::erase_if(held_, [job](const Held& held) { return held.job == job; });
 }
 
-std::int64_t Reservations::HeldFor(QueueIndex queue) const {
-  std::int64_t gpus = 0;
+std::vector<std::int64_t> Reservations::HeldByQueue() const {
+  std::vector<std::int64_t> gpus(model_.queues.size());
   for (const Held& held : held_) {
-    if (model_.jobs[held.job].queue == queue) gpus += model_.GpusOf(held.job, held.learners);
+    gpus[model_.jobs[held.job].queue] += model_.GpusOf(held.job, held.learners);
   }
   return gpus;
 }
@@ -79,8 +81,7 @@ bool Reservations::KeepsIdleGpus(JobIndex job, bool at_once) {
     length *= 2;
   }
   const bool keeps = now >= begin;
-  const WallTime until = keeps ? begin + length : begin;
-  if (!again_at_ || until < *again_at_) again_at_ = until;
+  KeepEarliest(keeps ? begin + length : begin, again_at_);
   return keeps;
 }
 

@@ -26,12 +26,12 @@ class Reservations {
   std::int64_t HoldAndClose(JobIndex job, std::int64_t max_queue_gpus);
   // Keeps the part of its queue's limit that the job lacks from other jobs of the queue. No GPU is
   // kept: the job cannot take one before others of its queue have left.
-  void HoldLimit(JobIndex job, std::int64_t limit_gpus);
+  void HoldLimit(JobIndex job);
   std::int64_t HeldOfLimit(QueueIndex queue) const { return of_limit_[queue]; }
   // The job has lost all learners, also those that were held for it.
   void Forget(JobIndex job);
-  // GPUs held for jobs of the queue that wait, or lack some of their minimum.
-  std::int64_t HeldFor(QueueIndex queue) const;
+  // GPUs held for jobs that wait, or lack some of their minimum, by queue.
+  std::vector<std::int64_t> HeldByQueue() const;
   void ReleaseAll();
 
   // Whether a job that waits also keeps GPUs idle now. It does so for a while, then not for a

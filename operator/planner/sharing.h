@@ -75,6 +75,8 @@ struct QueueShares {
   std::int64_t demand_gpus = 0;  // of its jobs together, as far as its limit allows
   std::int64_t kept_gpus = 0;    // minimums of its admitted jobs
   std::int64_t entitled_gpus = 0;
+  // That no job of it may take: those reserved, and those that other queues do not lend.
+  std::int64_t withheld_gpus = 0;
 };
 
 struct Sharing {

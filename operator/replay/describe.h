@@ -8,7 +8,9 @@
 #include <type_traits>
 #include <vector>
 
+#include "operator/api/elastic_training_job.h"
 #include "operator/api/gpu_pool.h"
+#include "operator/api/training_queue.h"
 #include "operator/replay/debug_snapshot.h"
 
 // The fields of a snapshot and of a plan: their names in JSON, and their bounds. One list serves
@@ -30,17 +32,17 @@ inline constexpr std::size_t kMaxTextBytes = 65536;
 
 // The API's bounds of what the planner divides by and multiplies. They keep its products within 64
 // bits.
-inline constexpr Bounds kLearners{1, 1024};
-inline constexpr Bounds kGpusPerLearner{1, 16};
+inline constexpr Bounds kLearners{1, api::kMaxLearners};
+inline constexpr Bounds kGpusPerLearner{1, api::kMaxGpusPerLearner};
 inline constexpr Bounds kGpus{0, api::kMaxGpus};
-inline constexpr Bounds kPriority{1, 10'000};
-inline constexpr Bounds kWeight{1, 10'000};
-inline constexpr Bounds kHalfLife{60, 31'536'000};
-inline constexpr Bounds kShards{1, 4096};
+inline constexpr Bounds kPriority{1, api::kMaxPriority};
+inline constexpr Bounds kWeight{1, api::kMaxWeight};
+inline constexpr Bounds kHalfLife{api::kMinHalfLifeSeconds, api::kMaxHalfLifeSeconds};
+inline constexpr Bounds kShards{1, api::kMaxLogicalShards};
 inline constexpr Bounds kAttained{0, 100'000'000'000'000};
 inline constexpr Bounds kCount{0, 1 << 20};
-inline constexpr Bounds kSeconds{0, 315'360'000};  // ten years
-inline constexpr Bounds kSomeSeconds{1, 315'360'000};
+inline constexpr Bounds kSeconds{0, api::kMaxSeconds};
+inline constexpr Bounds kSomeSeconds{1, api::kMaxSeconds};
 // Milliseconds from 1970 to 9999.
 inline constexpr Bounds kTimes{0, 253'402'300'799'999};
 

@@ -11,7 +11,7 @@
 #include "base/format.h"
 #include "operator/planner/admission_order.h"
 #include "operator/planner/model.h"
-#include "operator/replay/enum_names.h"
+#include "operator/replay/enumerators.h"
 #include "operator/replay/text_table.h"
 
 namespace pliant::replay {
@@ -22,20 +22,13 @@ using planner::JobView;
 
 constexpr std::size_t kMaxNameBytes = 253;
 
-std::string Gpus(std::int64_t gpus) { return Format("{} GPU{}", gpus, gpus == 1 ? "" : "s"); }
-std::string Learners(std::int64_t count) {
-  return Format("{} learner{}", count, count == 1 ? "" : "s");
-}
+std::string Gpus(std::int64_t count) { return Counted(count, "GPU"); }
+std::string Learners(std::int64_t count) { return Counted(count, "learner"); }
 
 std::string Joined(const std::vector<std::string>& names) {
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
   return text;
-}
-
-const Decision* FindDecision(const planner::Plan& plan, const planner::JobKey& job) {
-  const auto at = std::ranges::lower_bound(plan.decisions, job, {}, &Decision::job);
-  return at != plan.decisions.end() && at->job == job ? &*at : nullptr;
 }
 
 // The jobs of the queue that take part in the sharing, those that were admitted before first, then
@@ -136,10 +129,9 @@ std::string OfPool(const planner::ClusterSnapshot& snapshot, const planner::Plan
     return Format("pool {}: there is no such pool\n", name);
   }
   const auto pool = std::ranges::find(snapshot.pools, name, &planner::PoolView::name);
-  return Format(
-      "pool {}: {} to share on {} node{}; jobs have {}, other pods {}, and {} are reserved\n", name,
-      Gpus(share->capacity), share->nodes, share->nodes == 1 ? "" : "s", share->allocated,
-      share->foreign, pool == snapshot.pools.end() ? 0 : pool->reserved_gpus);
+  return Format("pool {}: {} to share on {}; jobs have {}, other pods {}, and {} are reserved\n",
+                name, Gpus(share->capacity), Counted(share->nodes, "node"), share->allocated,
+                share->foreign, pool == snapshot.pools.end() ? 0 : pool->reserved_gpus);
 }
 
 std::string OfJobs(const planner::ClusterSnapshot& snapshot, const planner::Plan& plan,
@@ -147,14 +139,13 @@ std::string OfJobs(const planner::ClusterSnapshot& snapshot, const planner::Plan
   std::vector<std::vector<std::string>> rows = {
       {"", "JOB", "NOW", "PLANNED", "GPUS", "SHARE", "PRIORITY", "REASON", ""}};
   for (const JobView* each : JobsInOrder(snapshot, job)) {
-    const Decision* decision = FindDecision(plan, each->key);
+    const Decision* decision = FindDecision(plan, each->key.name_space, each->key.name);
     if (decision == nullptr) continue;
-    rows.push_back({each == &job ? ">" : "", each->key.name_space + "/" + each->key.name,
-                    std::to_string(decision->from), std::to_string(decision->to),
-                    std::to_string(decision->to * each->needs.resources.gpus),
-                    std::to_string(decision->entitled_gpus), std::to_string(each->priority),
-                    std::string(planner::ToString(decision->reason.code)),
-                    decision->reason.sentence});
+    rows.push_back(
+        {each == &job ? ">" : "", ToString(each->key), std::to_string(decision->from),
+         std::to_string(decision->to), std::to_string(decision->to * each->needs.resources.gpus),
+         std::to_string(decision->entitled_gpus), std::to_string(each->priority),
+         std::string(planner::ToString(decision->reason.code)), decision->reason.sentence});
   }
   return TextTable(rows);
 }
@@ -184,8 +175,8 @@ Result<std::string> Explain(const planner::ClusterSnapshot& snapshot, const plan
   const auto job = std::ranges::find_if(snapshot.jobs, [&](const JobView& each) {
     return each.key.name_space == name.name_space && each.key.name == name.name;
   });
-  const Decision* decision = job == snapshot.jobs.end() ? nullptr : FindDecision(plan, job->key);
-  if (decision == nullptr) {
+  const Decision* decision = FindDecision(plan, name.name_space, name.name);
+  if (job == snapshot.jobs.end() || decision == nullptr) {
     return Fail(ErrorCode::kNotFound,
                 Format("job {}/{} is not in the last plan: it does not exist, or its spec cannot "
                        "be read (kubectl describe says so)",

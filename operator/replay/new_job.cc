@@ -6,6 +6,7 @@
 
 #include "base/format.h"
 #include "operator/controller/lifecycle/admission.h"
+#include "operator/controller/model/job_view.h"
 #include "operator/replay/debug_snapshot.h"
 #include "operator/replay/explain.h"
 #include "operator/replay/yaml_object.h"
@@ -47,32 +48,19 @@ Result<planner::JobView> NewJob(const std::string& yaml, const api::JobSettings&
   if (!spec.learner_template.error.empty()) return Invalid(spec.learner_template.error);
   ASSIGN_OR_RETURN(const api::FrozenTraining training, controller::FreezeTraining(spec));
   RETURN_IF_ERROR(ParseJobName(job.meta.name_space + "/" + job.meta.name));
-  planner::JobView view{
-      .key = {.name_space = job.meta.name_space, .name = job.meta.name},
-      .queue = spec.queue,
-      .pool = PoolOfQueue(snapshot, spec.queue),
-      .priority = spec.priority,
-      .min_learners = spec.elastic.min_learners,
-      .max_learners = spec.elastic.max_learners,
-      .logical_shards = training.logical_shards,
-      .reproducibility = training.reproducibility == api::Reproducibility::kStatistical
-                             ? planner::Reproducibility::kStatistical
-                             : planner::Reproducibility::kBitwise,
-      .needs = *spec.learner_template.needs,
-      .suspended = spec.suspend,
-      .submitted = snapshot.now,
-      .min_runtime = spec.resize.min_runtime,
-      .cooldown = spec.resize.cooldown,
-      .start_timeout = spec.start_timeout,
-  };
+  planner::JobView view = controller::PlannedFrom(spec, spec.learner_template.needs.get());
+  view.key = {.name_space = job.meta.name_space, .name = job.meta.name};
   view.key.uid = StandInUid(view.key);
-  view.needs.resources.gpus = spec.elastic.gpus_per_learner;
+  view.pool = PoolOfQueue(snapshot, spec.queue);
+  view.logical_shards = training.logical_shards;
+  view.reproducibility = training.reproducibility;
+  view.submitted = snapshot.now;
   const bool exists = std::ranges::any_of(snapshot.jobs, [&](const planner::JobView& each) {
     return each.key.name_space == view.key.name_space && each.key.name == view.key.name;
   });
   if (exists) {
-    return Invalid(Format("metadata.name: job {}/{} is in the snapshot already; choose another",
-                          view.key.name_space, view.key.name));
+    return Invalid(Format("metadata.name: job {} is in the snapshot already; choose another",
+                          ToString(view.key)));
   }
   return view;
 }

@@ -12,10 +12,11 @@
 
 #include "base/format.h"
 #include "base/json.h"
+#include "operator/api/enum_field.h"
 #include "operator/api/fields.h"
 #include "operator/replay/debug_snapshot.h"
 #include "operator/replay/describe.h"
-#include "operator/replay/enum_names.h"
+#include "operator/replay/enumerators.h"
 
 namespace pliant::replay {
 namespace {
@@ -55,17 +56,9 @@ class Reader {
   }
   template <typename Enumeration>
   void Enum(const char* name, Enumeration& value) {
-    const std::string text = from_.String(name, std::string(ToString(value)));
-    std::string known;
-    for (int each = 0; each <= static_cast<int>(kLast<Enumeration>); ++each) {
-      const auto candidate = static_cast<Enumeration>(each);
-      if (ToString(candidate) == text) {
-        value = candidate;
-        return;
-      }
-      known += (known.empty() ? "" : ", ") + std::string(ToString(candidate));
-    }
-    from_.Wrong(name, "none of " + known);
+    const auto all = std::views::iota(0, static_cast<int>(kLast<Enumeration>) + 1) |
+                     std::views::transform([](int each) { return static_cast<Enumeration>(each); });
+    value = api::ReadEnum(from_, name, value, all);
   }
   void Texts(const char* name, std::vector<std::string>& texts) {
     texts = from_.StringList(name, kMaxItems);
@@ -154,7 +147,7 @@ Status CheckNeeds(const planner::ClusterSnapshot& snapshot) {
 
 }  // namespace
 
-std::string StandInUid(const planner::JobKey& job) { return job.name_space + "/" + job.name; }
+std::string StandInUid(const planner::JobKey& job) { return ToString(job); }
 
 Result<DebugSnapshot> ReadSnapshot(std::string_view text) {
   if (text.size() > kMaxSnapshotBytes) {

@@ -1,6 +1,5 @@
 #include "operator/replay/report.h"
 
-#include <algorithm>
 #include <map>
 #include <vector>
 
@@ -11,8 +10,6 @@ namespace pliant::replay {
 namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
-
-std::string NameOf(const planner::JobKey& job) { return job.name_space + "/" + job.name; }
 
 // "2 on gpu-1, 1 on gpu-2"
 std::string NodesOf(const planner::Decision& decision) {
@@ -34,9 +31,9 @@ Rows ChangedJobs(const planner::JobKey& job, const planner::Plan& without,
                  const planner::Plan& with) {
   Rows rows = {{"JOB", "NOW", "WITHOUT", "WITH", "REASON", ""}};
   for (const planner::Decision& before : without.decisions) {
-    const auto after = std::ranges::find(with.decisions, before.job, &planner::Decision::job);
-    if (before.job == job || after == with.decisions.end() || ActsAlike(before, *after)) continue;
-    rows.push_back({NameOf(before.job), std::to_string(before.from), std::to_string(before.to),
+    const planner::Decision* after = FindDecision(with, before.job.name_space, before.job.name);
+    if (before.job == job || after == nullptr || ActsAlike(before, *after)) continue;
+    rows.push_back({ToString(before.job), std::to_string(before.from), std::to_string(before.to),
                     std::to_string(after->to), std::string(ToString(after->reason.code)),
                     after->reason.sentence});
   }
@@ -48,7 +45,7 @@ Rows ChangedJobs(const planner::JobKey& job, const planner::Plan& without,
 std::string ReportPlan(const planner::Plan& plan) {
   Rows jobs = {{"JOB", "FROM", "TO", "ENTITLED GPUS", "REASON", ""}};
   for (const planner::Decision& decision : plan.decisions) {
-    jobs.push_back({NameOf(decision.job), std::to_string(decision.from),
+    jobs.push_back({ToString(decision.job), std::to_string(decision.from),
                     std::to_string(decision.to), std::to_string(decision.entitled_gpus),
                     std::string(ToString(decision.reason.code)), decision.reason.sentence});
   }
@@ -72,12 +69,12 @@ std::string ReportPlan(const planner::Plan& plan) {
 
 std::string ReportNewJob(const planner::JobView& job, const planner::Plan& without,
                          const planner::Plan& with) {
-  const auto decision = std::ranges::find(with.decisions, job.key, &planner::Decision::job);
+  const planner::Decision* decision = FindDecision(with, job.key.name_space, job.key.name);
   std::string text;
-  if (decision != with.decisions.end()) {
+  if (decision != nullptr) {
     const std::string nodes = NodesOf(*decision);
     text = Format("job {} in queue {} of pool {} gets {} of {} learners{}{}\n  {}: {}\n",
-                  NameOf(job.key), job.queue, job.pool, decision->to, job.max_learners,
+                  ToString(job.key), job.queue, job.pool, decision->to, job.max_learners,
                   nodes.empty() ? "" : ", ", nodes, ToString(decision->reason.code),
                   decision->reason.sentence);
   }

@@ -11,8 +11,8 @@ namespace pliant::replay {
 // Tables of all jobs, queues and pools.
 std::string ReportPlan(const planner::Plan& plan);
 
-// Says what a new job gets, and which other jobs have another size, other nodes or another reason with
-// it than without it.
+// Says what a new job gets, and which other jobs have another size, other nodes or another reason
+// with it than without it.
 std::string ReportNewJob(const planner::JobView& job, const planner::Plan& without,
                          const planner::Plan& with);
 

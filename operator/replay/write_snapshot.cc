@@ -10,7 +10,7 @@
 
 #include "operator/replay/debug_snapshot.h"
 #include "operator/replay/describe.h"
-#include "operator/replay/enum_names.h"
+#include "operator/replay/enumerators.h"
 
 namespace pliant::replay {
 namespace {

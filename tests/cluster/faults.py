@@ -37,7 +37,7 @@ FAULTS = tuple(Fault(*row) for row in (
     # operator
     ("operator/api/quantity.cc", '{"Mi", 0x1p20}', '{"Mi", 1e6}'),
     ("operator/api/job_spec_codec.cc", "spec.priority_asked = spec.priority", "spec.priority"),
-    ("operator/api/label_selector.cc", "return !exists ||", "return exists &&"),
+    ("operator/planner/feasibility.cc", "return !listed();", "return present && !listed();"),
     ("operator/planner/filling.cc", "priority * other.divisor", "priority * divisor"),
     ("operator/kube/line_splitter.cc", "begun_.size() + part.size() >", "part.size() >"),
     ("operator/kube/work_queue.cc", "if (dirty_.contains(key)) Enqueue",

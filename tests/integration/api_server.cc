@@ -6,6 +6,7 @@
 
 #include "base/format.h"
 #include "tests/kube/kinds.h"
+#include "tests/kube/yaml_objects.h"
 
 namespace pliant::kube {
 namespace {
@@ -61,7 +62,20 @@ void ApiServerTest::SetUp() {
 }
 
 void ApiServerTest::TearDown() {
-  if (!ns_.empty()) std::ignore = client_->Delete(kNamespaces, {"", ns_});
+  if (ns_.empty()) return;  // there is no server
+  for (const ResourceType& type : delete_at_end_) std::ignore = client_->Delete(type, {"", ns_});
+  std::ignore = client_->Delete(kNamespaces, {"", ns_});
+}
+
+std::string ApiServerTest::Refusal(const ResourceType& type, const json& object) {
+  const auto made = client().Create(type, object, {.dry_run = true});
+  return made ? "" : made.error().message;
+}
+
+std::string ApiServerTest::RefusalOfChange(const ResourceType& type, const NamespacedName& key,
+                                           const json& patch) {
+  const auto changed = client().Patch(type, key, patch, {.dry_run = true});
+  return changed ? "" : changed.error().message;
 }
 
 void ApiServerTest::Install(const json& definition) {
@@ -78,6 +92,12 @@ void ApiServerTest::Install(const json& definition) {
   const auto plural = spec["names"]["plural"].get<std::string>();
   const ResourceType type{group, version, plural, ""};
   ASSERT_TRUE(WaitUntil([&] { return client_->List(type, "").has_value(); }));
+}
+
+void ApiServerTest::InstallOwnKinds() {
+  const auto definitions = LoadDefinitions();
+  ASSERT_TRUE(definitions) << definitions.error();
+  for (const json& definition : *definitions) Install(definition);
 }
 
 }  // namespace pliant::kube

@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -43,8 +44,19 @@ class ApiServerTest : public testing::Test {
     return {{"metadata", Meta(name)}, {"data", {{"value", value}}}};
   }
 
+  // The message with which the server refuses an object, or a merge patch of a stored one; "" if it
+  // would accept it. Nothing is stored.
+  std::string Refusal(const ResourceType& type, const nlohmann::json& object);
+  std::string RefusalOfChange(const ResourceType& type, const NamespacedName& key,
+                              const nlohmann::json& patch);
+
+  // The object of this kind that is named like the test's namespace is deleted after the test: the
+  // namespace does not hold it.
+  void DeleteAtEnd(const ResourceType& type) { delete_at_end_.push_back(type); }
+
   // Creates or updates the definition, and waits until its kind is served.
   void Install(const nlohmann::json& definition);
+  void InstallOwnKinds();  // crds/
 
  private:
   static Result<Config> ConfigOfServer();
@@ -53,6 +65,7 @@ class ApiServerTest : public testing::Test {
   std::unique_ptr<HttpTransport> transport_;
   std::unique_ptr<KubeClient> client_;
   std::string ns_;
+  std::vector<ResourceType> delete_at_end_;
 };
 
 }  // namespace pliant::kube

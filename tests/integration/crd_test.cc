@@ -44,16 +44,10 @@ class JobDefinitionTest : public ApiServerTest {
     return job;
   }
 
-  // The message with which the server refuses the job; "" if it accepts it.
-  std::string Refusal(const json& job) {
-    const auto made = client().Create(kJobs, job, {.dry_run = true});
-    return made ? "" : made.error().message;
-  }
+  std::string Refusal(const json& job) { return ApiServerTest::Refusal(kJobs, job); }
 
-  // The same for an update of a stored object. `patch` is a merge patch.
   std::string RefusalOfChange(const std::string& name, const std::string& patch) {
-    const auto changed = client().Patch(kJobs, Key(name), json::parse(patch), {.dry_run = true});
-    return changed ? "" : changed.error().message;
+    return ApiServerTest::RefusalOfChange(kJobs, Key(name), json::parse(patch));
   }
 
   json Store(const json& job) {

@@ -6,7 +6,6 @@
 #include "operator/api/gpu_pool.h"
 #include "operator/api/training_queue.h"
 #include "tests/integration/api_server.h"
-#include "tests/kube/yaml_objects.h"
 
 namespace pliant::kube {
 namespace {
@@ -21,20 +20,12 @@ class OwnKindsTest : public ApiServerTest {
   void SetUp() override {
     ApiServerTest::SetUp();
     if (HasFatalFailure()) return;
-    const auto definitions = LoadDefinitions();
-    ASSERT_TRUE(definitions) << definitions.error();
-    for (const json& definition : *definitions) Install(definition);
-  }
-
-  void TearDown() override {
-    for (const ResourceType& type : {kPools, kQueues}) {
-      std::ignore = client().Delete(type, {"", ns()});
-    }
-    ApiServerTest::TearDown();
+    InstallOwnKinds();
   }
 
   // Creates an object of the test's name, and replaces its status. Returns it as it is stored.
   json Store(const ResourceType& type, const json& spec, const json& status) {
+    DeleteAtEnd(type);
     const auto made = client().Create(type, {{"metadata", {{"name", ns()}}}, {"spec", spec}});
     EXPECT_TRUE(made) << made.error();
     const auto told = client().Patch(type, {"", ns()}, {{"status", status}, {"spec", {{"x", 1}}}},

@@ -32,19 +32,14 @@ json SelectorWith(const json& patch) {
 class AdministratorKindTest : public ApiServerTest {
  protected:
   AdministratorKindTest(const ResourceType& type, json smallest)
-      : type_(type), smallest_(std::move(smallest)) {}
+      : type_(type), smallest_(std::move(smallest)) {
+    DeleteAtEnd(type);
+  }
 
   void SetUp() override {
     ApiServerTest::SetUp();
     if (HasFatalFailure()) return;
-    const auto definitions = LoadDefinitions();
-    ASSERT_TRUE(definitions) << definitions.error();
-    for (const json& definition : *definitions) Install(definition);
-  }
-
-  void TearDown() override {
-    std::ignore = client().Delete(type_, {"", ns()});
-    ApiServerTest::TearDown();
+    InstallOwnKinds();
   }
 
   json Object(const json& patch = json::object(), const std::string& name = "") const {
@@ -53,16 +48,10 @@ class AdministratorKindTest : public ApiServerTest {
     return object;
   }
 
-  // The message with which the server refuses the object; "" if it accepts it.
-  std::string Refusal(const json& object) {
-    const auto made = client().Create(type_, object, {.dry_run = true});
-    return made ? "" : made.error().message;
-  }
+  std::string Refusal(const json& object) { return ApiServerTest::Refusal(type_, object); }
 
-  // The same for a merge patch of the stored object's spec.
   std::string RefusalOfChange(const json& spec) {
-    const auto changed = client().Patch(type_, {"", ns()}, {{"spec", spec}}, {.dry_run = true});
-    return changed ? "" : changed.error().message;
+    return ApiServerTest::RefusalOfChange(type_, {"", ns()}, {{"spec", spec}});
   }
 
   void ExpectRefused(const std::string& refusal, const BadSpec& bad) {

@@ -1,62 +1,28 @@
 #include "tests/kube/yaml_objects.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <set>
 #include <sstream>
+#include <utility>
 
 #include <yaml-cpp/yaml.h>
 
+#include "base/yaml_json.h"
+
 namespace pliant::kube {
-namespace {
 
 using nlohmann::json;
-
-// YAML 1.2's core schema: a plain scalar is a number or a boolean if it looks like one.
-json FromScalar(const YAML::Node& node) {
-  if (node.Tag() == "!") return node.Scalar();  // quoted
-  const std::string& text = node.Scalar();
-  if (text == "true") return true;
-  if (text == "false") return false;
-  if (text.find_first_not_of("0123456789.eE+-") == std::string::npos) {
-    if (std::int64_t integer = 0; YAML::convert<std::int64_t>::decode(node, integer))
-      return integer;
-    if (double number = 0; YAML::convert<double>::decode(node, number)) return number;
-  }
-  return text;
-}
-
-json FromYaml(const YAML::Node& node) {
-  switch (node.Type()) {
-    case YAML::NodeType::Scalar:
-      return FromScalar(node);
-    case YAML::NodeType::Sequence: {
-      json array = json::array();
-      for (const YAML::Node& element : node) array.push_back(FromYaml(element));
-      return array;
-    }
-    case YAML::NodeType::Map: {
-      json object = json::object();
-      for (const auto& entry : node) object[entry.first.Scalar()] = FromYaml(entry.second);
-      return object;
-    }
-    case YAML::NodeType::Null:
-    case YAML::NodeType::Undefined:
-      break;
-  }
-  return nullptr;
-}
-
-}  // namespace
 
 Result<std::vector<json>> ParseYamlObjects(const std::string& text) {
   std::vector<json> objects;
   try {
     for (const YAML::Node& document : YAML::LoadAll(text)) {
-      if (!document.IsNull()) objects.push_back(FromYaml(document));
+      if (document.IsNull()) continue;
+      ASSIGN_OR_RETURN(json object, ToJson(document));
+      objects.push_back(std::move(object));
     }
   } catch (const YAML::Exception& error) {
     return Invalid(error.what());

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/earliest.h"
 #include "operator/controller/model/names.h"
 
 namespace pliant::controller {

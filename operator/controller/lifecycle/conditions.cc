@@ -10,7 +10,6 @@ namespace pliant::controller {
 namespace {
 
 constexpr std::size_t kMaxConditionMessage = 4096;
-constexpr std::size_t kMaxReason = 1024;  // as in the CRD
 
 }  // namespace
 
@@ -31,7 +30,7 @@ void SetCondition(std::vector<api::Condition>& conditions, std::string_view type
 }
 
 void SetReason(api::JobStatus& status, std::string_view sentence) {
-  status.reason = CutAtCharacter(sentence, kMaxReason);
+  status.reason = CutAtCharacter(sentence, api::kMaxReasonBytes);
 }
 
 bool IsTrue(const api::JobStatus& status, std::string_view type) {

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/earliest.h"
 #include "base/format.h"
 #include "operator/controller/lifecycle/admission.h"
 #include "operator/controller/lifecycle/conditions.h"

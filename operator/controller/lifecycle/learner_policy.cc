@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <system_error>
 
+#include "base/earliest.h"
 #include "operator/controller/lifecycle/coordinator_policy.h"
 #include "operator/controller/model/learner_ending.h"
 #include "operator/controller/model/names.h"

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <string_view>
 
+#include "base/earliest.h"
 #include "base/format.h"
 #include "operator/controller/lifecycle/coordinator_policy.h"
 #include "operator/controller/model/names.h"
@@ -132,8 +133,7 @@ const api::Pod* FindUnmounted(const JobView& view, WallTime now) {
 std::optional<WallTime> NextProblemCheck(const JobView& view, WallTime now) {
   std::optional<WallTime> earliest;
   const auto consider = [&](const std::optional<WallTime>& since, seconds timeout) {
-    if (!since || *since + timeout <= now) return;
-    if (!earliest || *since + timeout < *earliest) earliest = *since + timeout;
+    if (since && *since + timeout > now) KeepEarliest(*since + timeout, earliest);
   };
   for (const auto& [pod, since] : view.soft_state.clocks.starting_since)
     consider(since, kMountTime);

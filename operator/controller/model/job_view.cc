@@ -28,10 +28,6 @@ std::string NodeOf(const api::Pod& pod) {
   return pod.node_name.empty() ? pod.pinned_node : pod.node_name;
 }
 
-void KeepEarliest(const std::optional<WallTime>& time, std::optional<WallTime>& earliest) {
-  if (time && (!earliest || *time < *earliest)) earliest = time;
-}
-
 std::optional<int> LearnersAsked(const JobView& view) {
   const std::optional<int>& told = view.job->status.learners_asked;
   return told ? told : view.soft_state.reporting.learners_asked_dropped;
@@ -44,6 +40,20 @@ bool HasLiveLearners(const JobView& view) {
 std::shared_ptr<const planner::PodNeeds> NeedsOfLearner(const JobView& view) {
   const AdmittedNeeds* admitted = AdmittedNeedsOf(*view.job, view.soft_state.checked_template);
   return admitted != nullptr ? admitted->needs : view.needs;
+}
+
+planner::JobView PlannedFrom(const api::JobSpec& spec, const planner::PodNeeds* needs) {
+  planner::JobView planned{.queue = spec.queue,
+                           .priority = spec.priority,
+                           .min_learners = spec.elastic.min_learners,
+                           .max_learners = spec.elastic.max_learners,
+                           .suspended = spec.suspend,
+                           .min_runtime = spec.resize.min_runtime,
+                           .cooldown = spec.resize.cooldown,
+                           .start_timeout = spec.start_timeout};
+  if (needs != nullptr) planned.needs = *needs;
+  planned.needs.resources.gpus = spec.elastic.gpus_per_learner;
+  return planned;
 }
 
 bool NeedsAreGuessed(const JobView& view) {

@@ -57,14 +57,15 @@ bool IsRunning(const api::Pod& learner);
 bool HasStarted(const JobView& view, const api::Pod& learner);
 // The node where it runs or will run; "": not known.
 std::string NodeOf(const api::Pod& pod);
-// Sets `earliest`, when to look at the job again, to `time` if that is earlier; nullopt: never.
-void KeepEarliest(const std::optional<WallTime>& time, std::optional<WallTime>& earliest);
 // The number of learners that the job's program wants to train on; nullopt: any number.
 std::optional<int> LearnersAsked(const JobView& view);
 bool HasLiveLearners(const JobView& view);
 // The needs of one learner of the current template: as the API server admits it if that is known,
 // else as the template says. Null: neither is known.
 std::shared_ptr<const planner::PodNeeds> NeedsOfLearner(const JobView& view);
+// A job as the planner sees it, as far as its spec says. `needs`: of one learner, whose GPUs the
+// spec alone says and bounds; null: not known.
+planner::JobView PlannedFrom(const api::JobSpec& spec, const planner::PodNeeds* needs);
 // Whether the needs of its learners are known from the template only.
 bool NeedsAreGuessed(const JobView& view);
 // Whether the job was admitted with its current template.

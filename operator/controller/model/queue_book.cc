@@ -70,40 +70,16 @@ Effective EffectiveOf(const api::JobSpec& spec, const api::TrainingQueueSpec& qu
   return effective;
 }
 
-planner::QueuePolicy PolicyOf(api::QueuePolicy policy) {
-  switch (policy) {
-    case api::QueuePolicy::kFairShare:
-      return planner::QueuePolicy::kFairShare;
-    case api::QueuePolicy::kPriority:
-      return planner::QueuePolicy::kPriority;
-    case api::QueuePolicy::kFifo:
-      return planner::QueuePolicy::kFifo;
-  }
-  return planner::QueuePolicy::kFairShare;
-}
-
-planner::QueueStop StopOf(api::QueueStop stop) {
-  switch (stop) {
-    case api::QueueStop::kNone:
-      return planner::QueueStop::kNone;
-    case api::QueueStop::kHold:
-      return planner::QueueStop::kHold;
-    case api::QueueStop::kDrain:
-      return planner::QueueStop::kDrain;
-  }
-  return planner::QueueStop::kNone;
-}
-
 planner::QueueView ViewOf(const std::string& name, const api::TrainingQueueSpec& spec) {
   planner::QueueView view{.name = name,
                           .pool = spec.pool,
                           .weight = spec.weight,
                           .guaranteed_gpus = spec.guaranteed,
-                          .policy = PolicyOf(spec.policy),
+                          .policy = spec.policy,
                           .strict = spec.queueing == api::Queueing::kStrict,
                           .evicts = spec.reclaim == api::Reclaim::kEvict,
                           .half_life = spec.service_half_life,
-                          .stop = StopOf(spec.stop)};
+                          .stop = spec.stop};
   if (spec.limit) view.limit_gpus = *spec.limit;
   if (spec.lending_limit) view.lending_limit_gpus = *spec.lending_limit;
   return view;
@@ -243,7 +219,8 @@ std::string QueueBook::PoolOf(const std::map<std::string, std::string>& labels) 
   for (const std::string& name : pools_by_age_) {
     if (pool_specs_.at(name).node_selector.empty()) return name;
   }
-  return pool_specs_.contains(api::kDefaultPool) ? "" : api::kDefaultPool;
+  const std::string built_in(planner::kBuiltInPool);
+  return pool_specs_.contains(built_in) ? "" : built_in;
 }
 
 bool QueueBook::IsContested(const std::string& pool,
@@ -251,8 +228,8 @@ bool QueueBook::IsContested(const std::string& pool,
   const auto spec = pool_specs_.find(pool);
   if (spec == pool_specs_.end()) return false;
   const api::LabelSelector& selector = spec->second.node_selector;
+  if (!selector.empty()) return selector.Matches(labels) && PoolOf(labels) != pool;
   const std::string owner = PoolOf(labels);
-  if (!selector.empty()) return selector.Matches(labels) && owner != pool;
   const auto of_owner = pool_specs_.find(owner);
   return of_owner != pool_specs_.end() && owner != pool && of_owner->second.node_selector.empty();
 }
@@ -271,7 +248,7 @@ std::vector<planner::PoolView> QueueBook::PoolViews() const {
   for (const auto& [name, spec] : pool_specs_) {
     views.push_back({.name = name, .reserved_gpus = spec.reserved_gpus});
   }
-  if (!pool_specs_.contains(api::kDefaultPool)) views.push_back({});
+  if (!pool_specs_.contains(std::string(planner::kBuiltInPool))) views.push_back({});
   return views;
 }
 

@@ -17,7 +17,7 @@ namespace pliant::controller {
 
 // The consequences of its queue for one job.
 struct QueueMembership {
-  std::string pool = api::kDefaultPool;
+  std::string pool{planner::kBuiltInPool};
   std::chrono::seconds half_life = api::TrainingQueueSpec{}.service_half_life;
   // Why its queue does not admit it, a sentence; "": it may. A job that was admitted before
   // continues.

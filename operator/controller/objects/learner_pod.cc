@@ -76,7 +76,7 @@ json Environment(const api::ElasticTrainingJob& job, const api::FrozenTraining& 
       Value("PLIANT_GLOBAL_BATCH_SIZE", std::to_string(training.global_batch_size)),
       Value("PLIANT_LOGICAL_SHARDS", std::to_string(training.logical_shards)),
       Value("PLIANT_SEED", std::to_string(training.seed)),
-      Value("PLIANT_REPRODUCIBILITY", std::string(api::ToString(training.reproducibility))),
+      Value("PLIANT_REPRODUCIBILITY", std::string(ToString(training.reproducibility))),
       Value("PLIANT_MIN_LEARNERS", std::to_string(job.spec.elastic.min_learners)),
       Value("PLIANT_MAX_LEARNERS", std::to_string(job.spec.elastic.max_learners)),
       Value("PLIANT_RANKS_PER_LEARNER", std::to_string(job.spec.elastic.gpus_per_learner)),

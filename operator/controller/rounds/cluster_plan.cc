@@ -44,9 +44,7 @@ bool IsNewsFor(const JobView& view, const planner::Decision& decision, WallTime 
 }  // namespace
 
 const planner::Decision* DecisionOn(const planner::Plan& plan, const kube::NamespacedName& job) {
-  const auto at = std::ranges::lower_bound(
-      plan.decisions, OrderOf(job), {}, [](const planner::Decision& d) { return OrderOf(d.job); });
-  return at == plan.decisions.end() || OrderOf(at->job) != OrderOf(job) ? nullptr : &*at;
+  return planner::FindDecision(plan, job.ns, job.name);
 }
 
 std::optional<JobPlan> PlanOf(const planner::Plan& plan, const kube::NamespacedName& job) {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <utility>
 
+#include "base/earliest.h"
 #include "base/log.h"
 #include "operator/controller/actions/look_again.h"
 #include "operator/controller/lifecycle/coordinator_policy.h"

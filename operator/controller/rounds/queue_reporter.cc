@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/earliest.h"
 #include "base/log.h"
-#include "operator/controller/model/job_view.h"
 
 namespace pliant::controller {
 namespace {

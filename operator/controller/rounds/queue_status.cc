@@ -12,8 +12,6 @@ namespace {
 
 using enum api::ConditionStatus;
 
-constexpr std::size_t kMaxReason = 1024;  // as in the CRD
-
 template <typename Item, typename Name>
 Item Named(const std::vector<Item>& items, const std::string& name, Name Item::* field) {
   const auto found = std::ranges::find(items, name, field);
@@ -84,7 +82,7 @@ api::TrainingQueueStatus StatusOf(const api::TrainingQueue& queue, const Planned
                                   .lent = share.lent,
                                   .waiting = share.waiting,
                                   .running = share.running,
-                                  .reason = CutAtCharacter(share.sentence, kMaxReason),
+                                  .reason = CutAtCharacter(share.sentence, api::kMaxReasonBytes),
                                   .conditions = queue.status.conditions};
   SetCondition(status.conditions, kConditionActive, ActiveVerdict(queue, cluster),
                queue.meta.generation, now);
@@ -124,9 +122,9 @@ api::GpuPoolStatus StatusOf(const api::GpuPool& pool, const QueueBook& book,
       contested == 0
           ? Verdict{kFalse, "Disjoint", "no node of the pool belongs to an older one"}
           : Verdict{kTrue, "NodesOfOlderPools",
-                    Format("spec.nodeSelector also matches {} node{} of older pools, to which {} "
+                    Format("spec.nodeSelector also matches {} of older pools, to which {} "
                            "belong{}; make the selectors disjoint",
-                           contested, contested == 1 ? "" : "s", contested == 1 ? "it" : "they",
+                           Counted(contested, "node"), contested == 1 ? "it" : "they",
                            contested == 1 ? "s" : "")};
   SetCondition(status.conditions, kConditionReady, ready, pool.meta.generation, now);
   SetCondition(status.conditions, kConditionOverlapping, overlapping, pool.meta.generation, now);

@@ -141,49 +141,33 @@ std::optional<planner::LearnerView> LearnerViewOf(const api::Pod& pod, const Job
   return view;
 }
 
-// The number of GPUs of a learner comes from the spec alone, which bounds it.
-planner::PodNeeds NeedsOf(const JobView& view) {
-  const auto known = NeedsOfLearner(view);
-  planner::PodNeeds needs = known ? *known : planner::PodNeeds{};
-  needs.resources.gpus = view.job->spec.elastic.gpus_per_learner;
-  return needs;
-}
-
 }  // namespace
 
 planner::JobView PlannerView(const JobView& view) {
   const api::ElasticTrainingJob& job = *view.job;
   const std::optional<api::FrozenTraining> training = TrainingOf(view);
-  planner::JobView planned{
-      .key = {.name_space = job.meta.name_space, .name = job.meta.name, .uid = job.meta.uid},
-      .queue = job.spec.queue,
-      .pool = view.membership.pool,
-      .queue_refusal = view.membership.refusal,
-      .priority = job.spec.priority,
-      .min_learners = job.spec.elastic.min_learners,
-      .max_learners = job.spec.elastic.max_learners,
-      .learners_asked = LearnersAsked(view),
-      .logical_shards = training ? training->logical_shards : 1,
-      .reproducibility = training && training->reproducibility == api::Reproducibility::kStatistical
-                             ? planner::Reproducibility::kStatistical
-                             : planner::Reproducibility::kBitwise,
-      .needs = NeedsOf(view),
-      // A job that lost its admission still has learners: they are drained.
-      .suspended = job.spec.suspend || !training,
-      .finished = job.status.finished() || job.meta.deleted.has_value(),
-      .submitted = job.meta.created,
-      .waiting_since = view.soft_state.meter.waiting_since,
-      .attained_gpu_seconds = WholeGpuSeconds(view.soft_state.meter.recent_gpu_seconds),
-      .attained_at = view.soft_state.meter.until,
-      .learners_desired = job.status.desired_learners,
-      .started = TimeOf(view, job.status.start_time),
-      .resized = TimeOf(view, job.status.resize_time),
-      .below_minimum_since = view.soft_state.clocks.below_minimum_since,
-      .min_runtime = job.spec.resize.min_runtime,
-      .cooldown = job.spec.resize.cooldown,
-      .start_timeout = job.spec.start_timeout,
-      .cap = view.soft_state.refusals.cap,
-  };
+  planner::JobView planned = PlannedFrom(job.spec, NeedsOfLearner(view).get());
+  planned.key = {.name_space = job.meta.name_space, .name = job.meta.name, .uid = job.meta.uid};
+  planned.pool = view.membership.pool;
+  planned.queue_refusal = view.membership.refusal;
+  planned.learners_asked = LearnersAsked(view);
+  if (training) {
+    planned.logical_shards = training->logical_shards;
+    planned.reproducibility = training->reproducibility;
+  } else {
+    // A job that lost its admission still has learners: they are drained.
+    planned.suspended = true;
+  }
+  planned.finished = job.status.finished() || job.meta.deleted.has_value();
+  planned.submitted = job.meta.created;
+  planned.waiting_since = view.soft_state.meter.waiting_since;
+  planned.attained_gpu_seconds = WholeGpuSeconds(view.soft_state.meter.recent_gpu_seconds);
+  planned.attained_at = view.soft_state.meter.until;
+  planned.learners_desired = job.status.desired_learners;
+  planned.started = TimeOf(view, job.status.start_time);
+  planned.resized = TimeOf(view, job.status.resize_time);
+  planned.below_minimum_since = view.soft_state.clocks.below_minimum_since;
+  planned.cap = view.soft_state.refusals.cap;
   if (view.soft_state.refusals.grants)
     planned.refused_since = view.soft_state.refusals.grants->since;
   for (const api::Pod& pod : view.learners) {
@@ -274,14 +258,13 @@ const planner::Resources& SnapshotBuilder::ForeignUsage::Sum() {
 
 void SnapshotBuilder::SeeJob(const kube::NamespacedName& key, const JobView* planned) {
   learners_.erase(key);
-  if (planned == nullptr) {
-    changed_jobs_[key].reset();
-    return;
-  }
-  changed_jobs_[key] = PlannerView(*planned);
+  std::optional<planner::JobView>& view = changed_jobs_[key];
+  view.reset();
+  if (planned == nullptr) return;
+  view = PlannerView(*planned);
   if (planned->learners.empty()) return;
   Learners& learners = learners_[key];
-  learners.needs = NeedsOf(*planned).resources;
+  learners.needs = view->needs.resources;
   for (const api::Pod& pod : planned->learners) learners.uids.push_back(pod.meta.uid);
 }
 

@@ -27,7 +27,6 @@
 #include "tests/integration/operator/operator_process.h"
 #include "tests/integration/test_certificates.h"
 #include "tests/kube/kinds.h"
-#include "tests/kube/yaml_objects.h"
 #include "tests/unit/kube/temp_folder.h"
 
 // The operator's program against a real API server and garbage collector. There are no kubelets:
@@ -57,9 +56,8 @@ class OperatorTest : public kube::ApiServerTest {
   void SetUp() override {
     ApiServerTest::SetUp();
     if (HasFatalFailure()) return;
-    const auto definitions = kube::LoadDefinitions();
-    ASSERT_TRUE(definitions) << definitions.error();
-    for (const auto& definition : *definitions) Install(definition);
+    InstallOwnKinds();
+    if (HasFatalFailure()) return;
     for (int i = 0; i < 2; ++i) {
       nodes_.push_back(ns() + "-" + std::to_string(i));
       // The node label keeps the jobs of other tests away.

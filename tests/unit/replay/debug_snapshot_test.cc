@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "operator/replay/enum_names.h"
+#include "operator/replay/enumerators.h"
 #include "tests/unit/replay/every_field.h"
 
 namespace pliant::replay {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "operator/replay/debug_snapshot.h"
-#include "operator/replay/enum_names.h"
+#include "operator/replay/enumerators.h"
 
 // Visits each field of a snapshot and of a plan. A struct that gets a field no longer compiles
 // here: add the field, and to operator/replay/describe.h.

@@ -1,19 +1,10 @@
 #pragma once
 
-#include <string_view>
-
 #include "operator/planner/cluster_snapshot.h"
 #include "operator/planner/plan.h"
 
-// The planner's enumerations by the names that they have in JSON.
+// The planner's enumerations: in JSON their values have the names that ToString gives them.
 namespace pliant::replay {
-
-using planner::ToString;
-std::string_view ToString(planner::NodeOperator op);
-std::string_view ToString(planner::LearnerState state);
-std::string_view ToString(planner::Reproducibility reproducibility);
-std::string_view ToString(planner::QueuePolicy policy);
-std::string_view ToString(planner::QueueStop stop);
 
 // The last value of each.
 template <typename Enum>

@@ -1,0 +1,75 @@
+#include "operator/planner/cluster_snapshot.h"
+
+namespace pliant::planner {
+
+std::string ToString(const JobKey& key) { return key.name_space + "/" + key.name; }
+
+std::ostream& operator<<(std::ostream& out, const JobKey& key) { return out << ToString(key); }
+
+std::string_view ToString(NodeOperator op) {
+  switch (op) {
+    case NodeOperator::kIn:
+      return "In";
+    case NodeOperator::kNotIn:
+      return "NotIn";
+    case NodeOperator::kExists:
+      return "Exists";
+    case NodeOperator::kDoesNotExist:
+      return "DoesNotExist";
+    case NodeOperator::kGt:
+      return "Gt";
+    case NodeOperator::kLt:
+      return "Lt";
+  }
+  return "Unknown";
+}
+
+std::string_view ToString(LearnerState state) {
+  switch (state) {
+    case LearnerState::kGated:
+      return "Gated";
+    case LearnerState::kStarting:
+      return "Starting";
+    case LearnerState::kRunning:
+      return "Running";
+    case LearnerState::kLeaving:
+      return "Leaving";
+  }
+  return "Unknown";
+}
+
+std::string_view ToString(Reproducibility reproducibility) {
+  switch (reproducibility) {
+    case Reproducibility::kBitwise:
+      return "Bitwise";
+    case Reproducibility::kStatistical:
+      return "Statistical";
+  }
+  return "Unknown";
+}
+
+std::string_view ToString(QueuePolicy policy) {
+  switch (policy) {
+    case QueuePolicy::kFairShare:
+      return "FairShare";
+    case QueuePolicy::kPriority:
+      return "Priority";
+    case QueuePolicy::kFifo:
+      return "Fifo";
+  }
+  return "Unknown";
+}
+
+std::string_view ToString(QueueStop stop) {
+  switch (stop) {
+    case QueueStop::kNone:
+      return "None";
+    case QueueStop::kHold:
+      return "Hold";
+    case QueueStop::kDrain:
+      return "Drain";
+  }
+  return "Unknown";
+}
+
+}  // namespace pliant::planner
