@@ -58,23 +58,40 @@ planner::Toleration ReadToleration(Fields& toleration) {
           .exists = toleration.String("operator", "Equal") == "Exists"};
 }
 
-// A term with only matchFields names nodes, as the operator's own pods do. The planner does not
-// evaluate it: such a term counts as "any node".
-void ReadAffinity(Fields& spec, planner::PodNeeds& needs) {
+using Requirements = std::vector<planner::NodeRequirement>;
+
+// Removes the pin of a learner to its node, the last requirement that names one hostname
+// (controller/objects/learner_pod.cc).
+void RemovePin(Requirements& term) {
+  const auto pin = std::ranges::find_last_if(term, [](const planner::NodeRequirement& each) {
+    return each.key == kHostnameLabel && each.op == planner::NodeOperator::kIn &&
+           each.values.size() == 1;
+  });
+  if (!pin.empty()) term.erase(pin.begin());
+}
+
+// A pin is in each term of a learner, besides what its template may have.
+enum class Pin : std::uint8_t { kNone, kInEachTerm };
+
+// A term with only matchFields names nodes. The planner does not evaluate it: such a term counts as
+// "any node".
+void ReadAffinity(Fields& spec, Pin pin, planner::PodNeeds& needs) {
+  const std::size_t pins = pin == Pin::kNone ? 0 : 1;
   bool any_node = false;
   std::size_t values = 0;
   spec.Object("affinity", [&](Fields& affinity) {
     affinity.Object("nodeAffinity", [&](Fields& node_affinity) {
       node_affinity.Object("requiredDuringSchedulingIgnoredDuringExecution", [&](Fields& required) {
         required.Objects("nodeSelectorTerms", kMaxTerms, [&](Fields& term) {
-          std::vector<planner::NodeRequirement> requirements;
-          term.Objects("matchExpressions", kMaxExpressions, [&](Fields& expression) {
+          Requirements requirements;
+          term.Objects("matchExpressions", kMaxExpressions + pins, [&](Fields& expression) {
             requirements.push_back(ReadRequirement(expression));
             values += requirements.back().values.size();
-            if (values > kMaxAllValues) {
+            if (values > kMaxAllValues + pins * kMaxTerms) {
               expression.Wrong("values", Format("more than {} in all terms", kMaxAllValues));
             }
           });
+          if (pin == Pin::kInEachTerm) RemovePin(requirements);
           any_node |= requirements.empty() && term.Has("matchFields");
           needs.node_affinity.push_back(std::move(requirements));
         });
@@ -82,10 +99,12 @@ void ReadAffinity(Fields& spec, planner::PodNeeds& needs) {
     });
   });
   if (any_node) needs.node_affinity.clear();
+  // A term that was nothing but a pin is empty now.
+  if (pin == Pin::kInEachTerm) std::erase_if(needs.node_affinity, &Requirements::empty);
 }
 
 // `spec` of a pod. An empty `gpu_resource`: GPUs are not counted.
-void ReadPodSpec(Fields& spec, const std::string& gpu_resource, planner::PodNeeds& needs) {
+void ReadPodSpec(Fields& spec, const std::string& gpu_resource, Pin pin, planner::PodNeeds& needs) {
   const Resources requests = ReadPodRequests(spec, gpu_resource);
   if (!gpu_resource.empty()) needs.resources.gpus = requests.gpus;
   needs.resources.cpu_millis = std::min(requests.cpu_millis, kMaxCpuMillis);
@@ -94,7 +113,7 @@ void ReadPodSpec(Fields& spec, const std::string& gpu_resource, planner::PodNeed
   spec.Objects("tolerations", kMaxTolerations, [&](Fields& toleration) {
     needs.tolerations.push_back(ReadToleration(toleration));
   });
-  ReadAffinity(spec, needs);
+  ReadAffinity(spec, pin, needs);
 }
 
 // The needs of a learner on its node, as far as the planner understands a pod template.
@@ -103,7 +122,7 @@ Result<planner::PodNeeds> ReadNeeds(const nlohmann::json& pod_template, int gpus
   planner::PodNeeds needs{.resources = {.gpus = gpus_per_learner}};
   root.Object("spec", [&](Fields& pod) {
     // The GPU count comes from gpusPerLearner, whatever the template says.
-    ReadPodSpec(pod, /*gpu_resource=*/"", needs);
+    ReadPodSpec(pod, /*gpu_resource=*/"", Pin::kNone, needs);
   });
   if (root.error()) return std::unexpected(*root.error());
   return needs;
@@ -118,13 +137,19 @@ std::string HashOf(std::string_view pod_template, std::string_view volume) {
   return hex;
 }
 
+bool IsLearner(const nlohmann::json& pod) {
+  const auto annotations = nlohmann::json::json_pointer("/metadata/annotations");
+  return pod.contains(annotations) && pod.at(annotations).contains(kAnnotationNode);
+}
+
 }  // namespace
 
 Result<planner::PodNeeds> ReadNeedsOfPod(const nlohmann::json& pod,
                                          const std::string& gpu_resource) {
   Fields root(pod);
   planner::PodNeeds needs;
-  root.Object("spec", [&](Fields& spec) { ReadPodSpec(spec, gpu_resource, needs); });
+  const Pin pin = IsLearner(pod) ? Pin::kInEachTerm : Pin::kNone;
+  root.Object("spec", [&](Fields& spec) { ReadPodSpec(spec, gpu_resource, pin, needs); });
   if (root.error()) return std::unexpected(*root.error());
   return needs;
 }

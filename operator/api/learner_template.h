@@ -10,6 +10,11 @@
 
 namespace pliant::api {
 
+// The node that a learner was created for. Its affinity cannot tell: it names a label's value.
+inline constexpr char kAnnotationNode[] = "pliant.dev/node";
+// The label to which a learner's affinity pins it.
+inline constexpr char kHostnameLabel[] = "kubernetes.io/hostname";
+
 // The pod template of a job's learners, as its owner wrote it.
 struct LearnerTemplate {
   // Larger texts are not kept in memory but fetched when a pod is created: a tenant may write
@@ -31,8 +36,8 @@ struct LearnerTemplate {
   }
 };
 
-// Needs of an existing pod, including what admission added (tolerations, defaults, sidecars). GPUs
-// are those of all its containers.
+// Needs of an existing pod, including what admission added (tolerations, defaults, sidecars), but
+// without the operator's pin to one node. GPUs are those of all its containers.
 Result<planner::PodNeeds> ReadNeedsOfPod(const nlohmann::json& pod,
                                          const std::string& gpu_resource);
 

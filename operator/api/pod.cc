@@ -23,8 +23,8 @@ PodPhase PhaseOf(const std::string& text) {
   return PodPhase::kUnknown;
 }
 
-// The one node that required affinity to metadata.name allows, as the DaemonSet controller and this
-// operator write it; "" if the affinity is of any other form.
+// The one node that required affinity to metadata.name allows, as the DaemonSet controller writes
+// it; "" if the affinity is of any other form.
 std::string PinnedNode(Fields& spec) {
   std::vector<std::string> nodes;
   int terms = 0;
@@ -43,6 +43,16 @@ std::string PinnedNode(Fields& spec) {
     });
   });
   return terms == 1 && nodes.size() == 1 ? nodes.front() : "";
+}
+
+std::string AnnotatedNode(Fields& root) {
+  std::string node;
+  root.Object("metadata", [&](Fields& metadata) {
+    metadata.Object("annotations", [&](Fields& annotations) {
+      node = annotations.String(kAnnotationNode, "", 253);
+    });
+  });
+  return node;
 }
 
 ContainerStatus ReadContainerStatus(Fields& fields) {
@@ -80,7 +90,7 @@ bool IsOfDaemonSet(Fields& root) {
 
 void ReadSpec(Fields& spec, Pod& pod) {
   pod.node_name = spec.String("nodeName", "", 253);
-  pod.pinned_node = PinnedNode(spec);
+  if (pod.planned_node.empty()) pod.planned_node = PinnedNode(spec);
   spec.Objects("schedulingGates", kMaxList,
                [&](Fields& gate) { pod.scheduling_gates.push_back(gate.String("name")); });
 }
@@ -123,6 +133,7 @@ Result<Pod> DecodePod(const nlohmann::json& object, const std::string& gpu_resou
   Fields root(object);
   pod.requests = ReadTakenBy(object, gpu_resource);
   pod.of_daemon_set = IsOfDaemonSet(root);
+  if (!pod.meta.labels.empty()) pod.planned_node = AnnotatedNode(root);
   root.Object("spec", [&](Fields& spec) { ReadSpec(spec, pod); });
   root.Object("status", [&](Fields& status) { ReadStatus(status, pod); });
   if (pod.meta.labels.empty()) return pod;

@@ -74,7 +74,9 @@ struct Pod {
   SharedNeeds asks;                 // set for a pod with a pliant.dev label whose needs can be read
   std::string node_name;            // the node it is bound to; empty if it is not bound
   std::string nominated_node_name;  // where the scheduler is making room for it by preemption
-  std::string pinned_node;  // the only node that its required affinity allows, if that names one
+  // Where its controller wants it: a learner's annotation says it, or the only node that the
+  // required affinity names. The scheduler obeys the affinity.
+  std::string planned_node;
   bool of_daemon_set = false;
   std::vector<std::string> scheduling_gates;
   PodPhase phase = PodPhase::kPending;

@@ -49,6 +49,13 @@ std::optional<Sharing> ShareWithProtection(const Model& model, const Policy& pol
   return fresh;
 }
 
+NewLearner NewLearnerOn(const Node& node) {
+  NewLearner learner{.node = std::string(node.name)};
+  const auto hostname = node.view->labels.find("kubernetes.io/hostname");
+  if (hostname != node.view->labels.end()) learner.hostname = hostname->second;
+  return learner;
+}
+
 // Sorts the learners of one job into `keep`, `drop` and `create`.
 void SortLearners(const Model& model, JobIndex index, const Assignment& placed,
                   Decision& decision) {
@@ -69,7 +76,7 @@ void SortLearners(const Model& model, JobIndex index, const Assignment& placed,
   }
   for (const auto& [node, learners] : room) {
     for (LearnerCount count = 0; count < learners; ++count) {
-      decision.create.push_back({std::string(model.nodes[node].name)});
+      decision.create.push_back(NewLearnerOn(model.nodes[node]));
     }
   }
 }

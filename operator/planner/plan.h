@@ -72,8 +72,10 @@ struct Reason {
   bool operator==(const Reason&) const = default;
 };
 
+// A learner to create.
 struct NewLearner {
   std::string node;
+  std::string hostname;  // the node's label kubernetes.io/hostname; "": it has none
   bool operator==(const NewLearner&) const = default;
 };
 

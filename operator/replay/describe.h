@@ -213,6 +213,7 @@ void Describe(auto& to, T& reason) {
 template <Is<planner::NewLearner> T>
 void Describe(auto& to, T& learner) {
   to.Text("node", learner.node);
+  to.Text("hostname", learner.hostname);
 }
 
 template <Is<planner::Decision> T>

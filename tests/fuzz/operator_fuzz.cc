@@ -123,8 +123,8 @@ void ActOn(const api::ElasticTrainingJob& job) {
   }
   const Outcome outcome = ReconcileJob(view, plan, {.coordinator_image = "pliant:1"}, now);
   CHECK(api::EncodeStatus(outcome.status).is_object(), "a status can be written");
-  (void)LearnerPod(job, outcome.status.training.value_or(api::FrozenTraining{}), 1, 0, "n",
-                   "10.0.0.1", {.gpu_resource = "nvidia.com/gpu"});
+  (void)LearnerPod(job, outcome.status.training.value_or(api::FrozenTraining{}), 1, 0,
+                   {"n", "host"}, "10.0.0.1", {.gpu_resource = "nvidia.com/gpu"});
 }
 
 // Times are written in whole seconds, also if they were read with fractions.

@@ -95,7 +95,8 @@ class BatchCalls {
   kube::KubeStatus Do(const CheckTemplate&) {
     ASSIGN_OR_RETURN(const api::FrozenTraining training, FrozenOrNew(*job_));
     const json pod = LearnerPod(*job_, training, /*term=*/1, job_->status.next_learner,
-                                /*node=*/"any", /*coordinator_ip=*/"0.0.0.0", defaults_);
+                                /*place=*/{.node = "any", .hostname = "any"},
+                                /*coordinator_ip=*/"0.0.0.0", defaults_);
     const auto checked = client_.Create(
         kube::kPods, pod, {.dry_run = true, .strict = true, .deadline = kPodDeadline});
     if (checked) {
@@ -204,7 +205,7 @@ class BatchCalls {
       return std::unexpected(kube::KubeError(ErrorCode::kInternal, "the job was never admitted"));
     }
     return CreatePod(LearnerPod(*job_, *training, job_->status.coordinator_term, action.number,
-                                action.node, action.coordinator_ip, defaults_));
+                                action.place, action.coordinator_ip, defaults_));
   }
 
   kube::KubeStatus Do(const OpenGate& action) {

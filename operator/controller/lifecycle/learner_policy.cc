@@ -134,7 +134,7 @@ void Create(const JobView& view, const std::vector<planner::NewLearner>& granted
   }
   for (const planner::NewLearner& learner : granted) {
     outcome.actions.emplace_back(CreateLearner{.number = outcome.next_learner++,
-                                               .node = learner.node,
+                                               .place = learner,
                                                .coordinator_ip = view.service->cluster_ip});
   }
 }

@@ -36,7 +36,7 @@ Effect CreateCoordinator::EffectOn(const api::ObjectMeta& job, api::WallTime now
 Effect CreateLearner::EffectOn(const api::ObjectMeta& job, api::WallTime now) const {
   Effect effect =
       PendingPod(job, LearnerPodName(job, number), kRoleLearner, kLabelLearner, number, now);
-  effect.pod.pinned_node = node;
+  effect.pod.planned_node = place.node;
   effect.pod.scheduling_gates = {std::string(kGate)};
   return effect;
 }

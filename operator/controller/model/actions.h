@@ -9,6 +9,7 @@
 
 #include "operator/api/meta.h"
 #include "operator/api/pod.h"
+#include "operator/planner/plan.h"
 
 // The actions that a decision on a job can request. They are values, so that tests can compare
 // them. Only the action runner knows how each is carried out; all else that the operator needs to
@@ -101,7 +102,7 @@ struct CreateLearner {
   static constexpr ActionProperties kProperties{
       .makes_pod = true, .needs_template = true, .serves_learners = true, .must_be_known = true};
   int number = 0;
-  std::string node;
+  planner::NewLearner place;
   std::string coordinator_ip;
   Effect EffectOn(const api::ObjectMeta& job, api::WallTime now) const;
   bool operator==(const CreateLearner&) const = default;

@@ -25,7 +25,7 @@ bool HasStarted(const JobView& view, const api::Pod& learner) {
 }
 
 std::string NodeOf(const api::Pod& pod) {
-  return pod.node_name.empty() ? pod.pinned_node : pod.node_name;
+  return pod.node_name.empty() ? pod.planned_node : pod.node_name;
 }
 
 std::optional<int> LearnersAsked(const JobView& view) {

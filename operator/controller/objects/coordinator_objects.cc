@@ -149,8 +149,11 @@ json CoordinatorPod(const api::ElasticTrainingJob& job, std::int64_t term, const
                            OwnerReference(job.meta));
   metadata["labels"][std::string(kLabelTerm)] = std::to_string(term);
   metadata["labels"][std::string(kLabelCredentials)] = std::to_string(kCredentialsVersion);
+  // The operator replaces an evicted coordinator, but cluster-autoscaler knows only the controllers
+  // of Kubernetes: it would keep the node for the sake of this pod.
+  metadata["annotations"] = {{"cluster-autoscaler.kubernetes.io/safe-to-evict", "true"}};
   if (defaults.scrape_annotations) {
-    metadata["annotations"] = ScrapeAnnotations(kCoordinatorPlainPort);
+    metadata["annotations"].update(ScrapeAnnotations(kCoordinatorPlainPort));
   }
   json container = Container(job, term, image);
   AddProbe(container, image, defaults);

@@ -51,6 +51,9 @@ void PutNamed(json& list, json item) {
 json Value(std::string_view name, const std::string& value) {
   return {{"name", name}, {"value", value}};
 }
+json In(std::string_view key, const std::string& value) {
+  return {{"key", key}, {"operator", "In"}, {"values", {value}}};
+}
 json FromPod(std::string_view name, std::string_view field) {
   return {{"name", name}, {"valueFrom", {{"fieldRef", {{"fieldPath", field}}}}}};
 }
@@ -115,16 +118,19 @@ void OverlayContainer(json& container, json environment, const std::string& gpu_
 }
 
 // Adds the node to every term of the required affinity, since terms are alternatives. If there is
-// none, adds a term.
-void PinToNode(json& spec, const std::string& node) {
+// none, adds a term. Node autoscalers understand expressions over labels, but not matchFields.
+void PinToNode(json& spec, const planner::NewLearner& place) {
   json& required = ObjectAt(ObjectAt(ObjectAt(spec, "affinity"), "nodeAffinity"),
                             "requiredDuringSchedulingIgnoredDuringExecution");
   json& terms = ListAt(required, "nodeSelectorTerms");
   if (terms.empty()) terms.push_back(json::object());
   for (json& term : terms) {
     if (!term.is_object()) continue;  // the dry run refuses it
-    ListAt(term, "matchFields")
-        .push_back({{"key", "metadata.name"}, {"operator", "In"}, {"values", {node}}});
+    if (place.hostname.empty()) {
+      ListAt(term, "matchFields").push_back(In("metadata.name", place.node));
+    } else {
+      ListAt(term, "matchExpressions").push_back(In(api::kHostnameLabel, place.hostname));
+    }
   }
 }
 
@@ -174,7 +180,7 @@ json JobLabels(const api::ObjectMeta& job) {
 }
 
 json LearnerPod(const api::ElasticTrainingJob& job, const api::FrozenTraining& training,
-                std::int64_t term, int number, const std::string& node,
+                std::int64_t term, int number, const planner::NewLearner& place,
                 const std::string& coordinator_ip, const PodDefaults& defaults) {
   json pod =
       json::parse(job.spec.learner_template.json, /*cb=*/nullptr, /*allow_exceptions=*/false);
@@ -197,8 +203,9 @@ json LearnerPod(const api::ElasticTrainingJob& job, const api::FrozenTraining& t
   labels.update(JobLabels(job.meta));
   labels[std::string(kLabelRole)] = kRoleLearner;
   labels[std::string(kLabelLearner)] = std::to_string(number);
+  json& annotations = ObjectAt(metadata, "annotations");
+  annotations[api::kAnnotationNode] = place.node;
   if (defaults.scrape_annotations) {
-    json& annotations = ObjectAt(metadata, "annotations");
     // A program with metrics of its own has its own annotations.
     if (!annotations.contains("prometheus.io/scrape")) {
       annotations.update(ScrapeAnnotations(kLearnerMetricsPort));
@@ -224,7 +231,7 @@ json LearnerPod(const api::ElasticTrainingJob& job, const api::FrozenTraining& t
     spec.erase("preemptionPolicy");
   }
   PutNamed(ListAt(spec, "schedulingGates"), {{"name", kGate}});
-  PinToNode(spec, node);
+  PinToNode(spec, place);
   AddTolerations(spec);
   AddVolumes(spec, job, term);
   return pod;

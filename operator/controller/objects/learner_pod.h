@@ -8,6 +8,7 @@
 
 #include "operator/api/elastic_training_job.h"
 #include "operator/controller/objects/network_policies.h"
+#include "operator/planner/plan.h"
 
 namespace pliant::controller {
 
@@ -25,10 +26,10 @@ struct PodDefaults {
 };
 
 // The pod of learner `number`: the job's template, overlaid with what a learner needs
-// (docs/contracts.md §3). It is gated, and may run on `node` only. `coordinator_ip`: the cluster IP
-// of the job's Service.
+// (docs/contracts.md §3). It is gated, and may run on the node of `place` only. `coordinator_ip`:
+// the cluster IP of the job's Service.
 nlohmann::json LearnerPod(const api::ElasticTrainingJob& job, const api::FrozenTraining& training,
-                          std::int64_t term, int number, const std::string& node,
+                          std::int64_t term, int number, const planner::NewLearner& place,
                           const std::string& coordinator_ip, const PodDefaults& defaults);
 
 // The owner reference by which an object is deleted with its job.

@@ -97,7 +97,7 @@ std::string RoomTakenOn(const api::Pod& pod) {
   if (!pod.scheduling_gates.empty()) return "";
   if (!pod.nominated_node_name.empty()) return pod.nominated_node_name;
   const bool pinned_by_controller = pod.of_daemon_set || !pod.meta.owner_uid.empty();
-  return pinned_by_controller ? pod.pinned_node : "";
+  return pinned_by_controller ? pod.planned_node : "";
 }
 
 planner::Resources ExcessOf(const planner::Resources& taken, const planner::Resources& counted) {

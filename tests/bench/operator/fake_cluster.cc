@@ -193,7 +193,7 @@ void FakeCluster::CountPodWrites(const kube::Store<api::Pod>::Change& change) {
 void FakeCluster::Run(const api::Pod& pod) {
   const bool learner = IsLearner(pod);
   const std::string address = learner ? "127.0.0.1" : Listen(pod);
-  std::string node = pod.pinned_node;
+  std::string node = pod.planned_node;
   if (node.empty()) {
     const std::lock_guard lock(mutex_);
     node = nodes_.begin()->first;

@@ -54,14 +54,17 @@ bool IsGated(const Json& pod) {
 
 bool HasEnded(const Json& pod) { return PhaseOf(pod) == "Succeeded" || PhaseOf(pod) == "Failed"; }
 
+// A node's hostname need not be its name.
+constexpr std::string_view kDomain = ".internal";
+
 std::string NodeOf(const Json& pod) {
   const std::string bound = BoundTo(pod);
-  return !bound.empty() ? bound
-                        : pod.value(
-                              "/spec/affinity/nodeAffinity/"
-                              "requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/0/"
-                              "matchFields/0/values/0"_json_pointer,
-                              "");
+  if (!bound.empty()) return bound;
+  const auto hostname = pod.value(
+      "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/"
+      "nodeSelectorTerms/0/matchExpressions/0/values/0"_json_pointer,
+      std::string());
+  return hostname.substr(0, hostname.rfind(kDomain));
 }
 
 Cluster::Cluster(EventLoop& loop, kube::MemoryApiServer& server, Random& random)
@@ -88,7 +91,11 @@ void Cluster::WriteNode(const std::string& name) {
         {"nvidia.com/gpu", std::to_string(node.gpus - node.unhealthy)}}},
       {"conditions", Json::array({{{"type", "Ready"}, {"status", node.on ? "True" : "Unknown"}}})}};
   if (server_.Find(NodePath(name)) == nullptr) {
-    server_.Put(NodePath(name), {{"metadata", {{"name", name}}}, {"spec", Json::object()}});
+    server_.Put(
+        NodePath(name),
+        {{"metadata",
+          {{"name", name}, {"labels", {{"kubernetes.io/hostname", name + std::string(kDomain)}}}}},
+         {"spec", Json::object()}});
   }
   server_.Change(NodePath(name), [&](Json& object) { object["status"] = status; });
 }

@@ -55,6 +55,42 @@ TEST(LearnerTemplate, ReadsWhatAnAdmittedPodNeeds) {
   EXPECT_TRUE(needs->node_affinity.empty()) << "a term that names a node by its field";
 }
 
+// A learner is pinned to one node; the job may use all nodes that its template allows.
+TEST(LearnerTemplate, ReadsNeedsWithoutThePinOfALearner) {
+  const auto one = [](std::string key, std::string value) {
+    return planner::NodeRequirement{.key = std::move(key), .values = {std::move(value)}};
+  };
+  const std::string pin =
+      R"({"key": "kubernetes.io/hostname", "operator": "In", "values": ["host-1"]})";
+  const std::string other = R"({"key": "zone", "operator": "In", "values": ["a"]})";
+  const struct {
+    std::string terms;
+    bool is_learner;
+    std::vector<std::vector<planner::NodeRequirement>> affinity;
+  } kCases[] = {
+      {R"([{"matchExpressions": [)" + pin + "]}]", true, {}},
+      {R"([{"matchExpressions": [)" + pin + "]}]", false, {{one(kHostnameLabel, "host-1")}}},
+      {R"([{"matchExpressions": [)" + other + "," + pin + "]}]", true, {{one("zone", "a")}}},
+      {R"([{"matchExpressions": [)" + other + "," + pin + R"(]}, {"matchExpressions": [)" + pin +
+           "," + pin + "]}]",
+       true,
+       {{one("zone", "a")}, {one(kHostnameLabel, "host-1")}}},
+      {R"([{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}], "matchExpressions": [)" +
+           pin + R"(]}, {"matchExpressions": [)" + other + "," + pin + "]}]",
+       true,
+       {}},
+  };
+  for (const auto& c : kCases) {
+    json pod = json::parse(R"({"metadata": {"annotations": {}}, "spec": {}})");
+    pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+       ["nodeSelectorTerms"] = json::parse(c.terms);
+    if (c.is_learner) pod["metadata"]["annotations"][kAnnotationNode] = "gpu-1";
+    const auto needs = ReadNeedsOfPod(pod, "nvidia.com/gpu");
+    ASSERT_TRUE(needs) << needs.error();
+    EXPECT_EQ(needs->node_affinity, c.affinity) << c.terms;
+  }
+}
+
 TEST(LearnerTemplate, ALargeOneIsNotKept) {
   const std::string small = R"({"metadata": {"annotations": {"a": "b"}}})";
   EXPECT_EQ(Read(small).json, small);

@@ -9,7 +9,7 @@ namespace {
 
 using nlohmann::json;
 
-Pod Decoded(const char* text) {
+Pod Decoded(const std::string& text) {
   const Result<Pod> pod = DecodePod(json::parse(text), "nvidia.com/gpu");
   EXPECT_TRUE(pod) << pod.error();
   return pod.value_or(Pod{});
@@ -36,7 +36,7 @@ TEST(Pod, ReadsALearner) {
   EXPECT_EQ(pod.meta.created, WallTime(std::chrono::minutes(1)));
   EXPECT_TRUE(pod.deleting());
   EXPECT_TRUE(pod.ended());
-  EXPECT_EQ(pod.pinned_node, "gpu-1");
+  EXPECT_EQ(pod.planned_node, "gpu-1");
   EXPECT_EQ(pod.scheduling_gates, std::vector<std::string>{"pliant.dev/gpu"});
   EXPECT_EQ(pod.requests,
             (Resources{.gpus = 1, .cpu_millis = 250, .memory_bytes = std::int64_t{1} << 30}));
@@ -147,13 +147,29 @@ TEST(Pod, KnowsWhoControlsIt) {
   }
 }
 
+// Its affinity names a hostname, which need not be the node's name. A tenant's own pod says
+// nothing.
+TEST(Pod, ALearnersAnnotationNamesItsNode) {
+  json pod = json::parse(R"({
+    "metadata": {"name": "p", "annotations": {"pliant.dev/node": "gpu-1"}, "labels": {"pliant.dev/role": "learner"}},
+    "spec": {"containers": [], "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+               {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["host-1"]}]}]}}}}})");
+  EXPECT_EQ(Decoded(pod.dump()).planned_node, "gpu-1");
+  pod["metadata"]["annotations"]["pliant.dev/node"] = std::string(254, 'n');
+  EXPECT_EQ(Decoded(pod.dump()).planned_node, "");
+  pod["metadata"]["annotations"]["pliant.dev/node"] = 7;
+  EXPECT_EQ(Decoded(pod.dump()).planned_node, "");
+  pod["metadata"] = {{"name", "p"}, {"annotations", {{"pliant.dev/node", "gpu-1"}}}};
+  EXPECT_EQ(Decoded(pod.dump()).planned_node, "");
+}
+
 TEST(Pod, SeveralAffinityTermsPinNothing) {
   const Pod pod = Decoded(R"({
     "metadata": {"name": "p"},
     "spec": {"containers": [], "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
                {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}]},
                {"matchExpressions": [{"key": "zone", "operator": "Exists"}]}]}}}}})");
-  EXPECT_EQ(pod.pinned_node, "");
+  EXPECT_EQ(pod.planned_node, "");
 }
 
 TEST(Pod, NamesTheFieldThatIsWrong) {

@@ -68,7 +68,7 @@ class SentTwiceTest : public testing::Test {
 
   const api::ElasticTrainingJob job_ = AdmittedJob(1);
   const std::vector<SentCase> cases_ = {
-      {CreateLearner{.number = 0, .node = "gpu-1", .coordinator_ip = "10.0.0.1"},
+      {CreateLearner{.number = 0, .place = {"gpu-1"}, .coordinator_ip = "10.0.0.1"},
        LearnerPodName(job_.meta, 0)},
       {CreateCoordinator{.term = 1}, CoordinatorPodName(job_.meta, 1)}};
   kube::ScriptedTransport server_;
@@ -283,8 +283,8 @@ TEST_F(TemplateCheckTest, ALargeTemplateIsFetchedOnceForAllLearners) {
                    {"template", pod_template}}}};
   const std::string path = "/apis/pliant.dev/v1alpha1/namespaces/team-a/elastictrainingjobs/digits";
   const Batch batch{.job = job,
-                    .actions = {CreateLearner{.number = 0, .node = "gpu-1"},
-                                CreateLearner{.number = 1, .node = "gpu-1"}}};
+                    .actions = {CreateLearner{.number = 0, .place = {"gpu-1"}},
+                                CreateLearner{.number = 1, .place = {"gpu-1"}}}};
   server_.Answer(HttpMethod::kGet, path, Ok(object));
   for (int i = 0; i < 2; ++i) {
     server_.Answer(HttpMethod::kPost, kPodsPath, Ok({{"metadata", {{"name", "x"}}}}));

@@ -38,9 +38,10 @@ TEST(Actions, WhatAnActionMakesOfAnObject) {
 
 TEST(Actions, APodThatIsAboutToBeMadeIsTheJobsOwn) {
   const api::ObjectMeta job = NewJob().meta;
-  const api::Pod learner = EffectOf(CreateLearner{.number = 2, .node = "gpu-1"}, job, At(5))->pod;
+  const api::Pod learner =
+      EffectOf(CreateLearner{.number = 2, .place = {"gpu-1"}}, job, At(5))->pod;
   EXPECT_TRUE(IsLearnerOf(learner, job));
-  EXPECT_EQ(learner.pinned_node, "gpu-1");
+  EXPECT_EQ(learner.planned_node, "gpu-1");
   EXPECT_TRUE(IsGated(learner));
   EXPECT_EQ(learner.meta.created, At(5));
   const api::Pod coordinator = EffectOf(CreateCoordinator{3}, job, At(5))->pod;

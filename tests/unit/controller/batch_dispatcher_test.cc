@@ -74,7 +74,7 @@ class BatchDispatcherTest : public testing::Test {
   }
 
   const kube::NamespacedName key_{"team-a", "digits"};
-  const Action create_ = CreateLearner{.number = 1, .node = "gpu-1"};
+  const Action create_ = CreateLearner{.number = 1, .place = {"gpu-1"}};
   OwnStores stores_;
   JobTable table_{stores_.all()};
   SimEventLoop loop_;
@@ -139,7 +139,7 @@ TEST_F(BatchDispatcherTest, AJobRestsAfterAFailure) {
 
 TEST_F(BatchDispatcherTest, AnUnknownOutcomeIsAskedForUntilItIsKnown) {
   Answer(HttpMethod::kPost, kCreate, 503, "unwell");
-  Dispatch({create_, CreateLearner{.number = 2, .node = "gpu-1"}});
+  Dispatch({create_, CreateLearner{.number = 2, .place = {"gpu-1"}}});
   loop_.RunFor(milliseconds(1));
   EXPECT_EQ(View().learners.size(), 1u) << "a pod with unknown outcome counts";
   const std::string pod = std::string(kCreate) + "/" + Name(1);

@@ -165,7 +165,8 @@ TEST(CoordinatorObjects, HoldWhatTheContractSays) {
   ASSERT_TRUE(service.at("/spec/ports"_json_pointer).is_array());
   EXPECT_EQ(service.at("/spec/ports/0/port"_json_pointer), 8443);
 
-  EXPECT_FALSE(CoordinatorPod(job, 3, "pliant:1", {})["metadata"].contains("annotations"));
+  EXPECT_EQ(CoordinatorPod(job, 3, "pliant:1", {})["metadata"]["annotations"],
+            json({{"cluster-autoscaler.kubernetes.io/safe-to-evict", "true"}}));
   const auto pod = CoordinatorPod(job, 3, "pliant:1",
                                   {.priority_class = "low",
                                    .coordinator_image = "pliant:1",

@@ -73,7 +73,7 @@ inline api::Pod Learner(int number, Life life, const std::string& node = "gpu-1"
               .owner_uid = job.uid,
               .owner_name = job.name};
   pod.requests.gpus = 1;
-  pod.pinned_node = node;
+  pod.planned_node = node;
   if (life == Life::kGated) {
     pod.scheduling_gates = {std::string(kGate)};
     return pod;

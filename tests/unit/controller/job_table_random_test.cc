@@ -219,7 +219,7 @@ class RandomCluster {
     Batch batch{.job = *view->second.job, .write_status = Pick(2) == 0};
     batch.job.status.next_learner = ++written_;
     const int number = 4 + Pick(3);
-    batch.actions.emplace_back(CreateLearner{.number = number, .node = "gpu-1"});
+    batch.actions.emplace_back(CreateLearner{.number = number, .place = {"gpu-1"}});
     if (Pick(2) == 0) batch.actions.emplace_back(CreateCoordinator{.term = number});
     for (const api::Pod& pod : view->second.learners) {
       if (Pick(3) == 0) batch.actions.emplace_back(DeletePod{pod.meta.name, pod.meta.uid, {}, ""});

@@ -128,7 +128,7 @@ TEST_F(JobTableTest, AJobThatWasNeverUnderstoodSaysSo) {
 
 TEST_F(JobTableTest, ACreationCountsFromItsOrderOn) {
   Show(AdmittedJob(0));
-  const Batch batch = BatchOf({CreateLearner{.number = 4, .node = "gpu-1"}});
+  const Batch batch = BatchOf({CreateLearner{.number = 4, .place = {"gpu-1"}}});
   table.Begin(Shared(batch), At(1));
   ASSERT_EQ(View(1).learners.size(), 1u);
   EXPECT_TRUE(IsGated(View(1).learners[0]));
@@ -147,7 +147,7 @@ TEST_F(JobTableTest, ACreationCountsFromItsOrderOn) {
 
 TEST_F(JobTableTest, ACreationThatFailedIsForgotten) {
   Show(AdmittedJob(0));
-  const Batch batch = BatchOf({CreateLearner{.number = 4, .node = "gpu-1"}});
+  const Batch batch = BatchOf({CreateLearner{.number = 4, .place = {"gpu-1"}}});
   table.Begin(Shared(batch), At(1));
   table.Settle(batch, {.error = Error{ErrorCode::kDenied, "quota"}}, At(2));
   EXPECT_TRUE(View(3).learners.empty());
@@ -155,7 +155,7 @@ TEST_F(JobTableTest, ACreationThatFailedIsForgotten) {
 
 TEST_F(JobTableTest, APodThatTheWatchNeverShowsCountsUntilTheServerSaysThatThereIsNone) {
   Show(AdmittedJob(0));
-  const Batch batch = BatchOf({CreateLearner{.number = 4, .node = "gpu-1"}});
+  const Batch batch = BatchOf({CreateLearner{.number = 4, .place = {"gpu-1"}}});
   table.Begin(Shared(batch), At(1));
   table.Settle(batch, {.created = {Learner(4, Life::kGated)}}, At(2));
   EXPECT_EQ(View(30).overdue_at, At(62)) << "only time makes it overdue";
@@ -271,7 +271,7 @@ TEST_F(JobTableTest, LooksAgainOnlyAtJobsThatMayHaveChanged) {
   EXPECT_EQ(refreshed(4), Keys{key});
 
   // The job is refreshed until the store has caught up, or never will.
-  const Batch batch = BatchOf({CreateLearner{.number = 4, .node = "gpu-1"}});
+  const Batch batch = BatchOf({CreateLearner{.number = 4, .place = {"gpu-1"}}});
   table.Begin(Shared(batch), At(5));
   EXPECT_EQ(refreshed(5), Keys{key});
   table.Settle(batch, {.created = {Learner(4, Life::kGated)}}, At(6));
@@ -330,7 +330,7 @@ TEST_F(JobTableTest, WhatIsGoneIsForgotten) {
   table.Begin(Shared(batch), At(1));
   BatchResult result{.job = job, .service = ServiceFor(1), .created = {Learner(4, Life::kGated)}};
   result.job->meta.resource_version = "101";
-  batch.actions = {CreateLearner{.number = 4, .node = "gpu-1"}};
+  batch.actions = {CreateLearner{.number = 4, .place = {"gpu-1"}}};
   table.Settle(batch, result, At(2));
   EXPECT_EQ(View(2).job->meta.resource_version, "101");
   EXPECT_TRUE(View(2).service);

@@ -16,7 +16,8 @@ const api::FrozenTraining kTraining{.global_batch_size = 256, .logical_shards = 
 json PodOf(const std::string& pod_template, PodDefaults defaults = {.priority_class = "low"}) {
   api::ElasticTrainingJob job = NewJob();
   SetTemplate(pod_template, job.spec);
-  return LearnerPod(job, kTraining, /*term=*/3, /*number=*/4, "gpu-1", "10.0.0.7", defaults);
+  return LearnerPod(job, kTraining, /*term=*/3, /*number=*/4, {"gpu-1", "host-1"}, "10.0.0.7",
+                    defaults);
 }
 
 json EnvOf(const json& pod) {
@@ -47,8 +48,8 @@ TEST(LearnerPod, HasWhatALearnerNeeds) {
   EXPECT_EQ(spec.at("schedulingGates"), json::parse(R"([{"name": "pliant.dev/gpu"}])"));
   EXPECT_EQ(spec.at("/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/"
                     "nodeSelectorTerms"_json_pointer),
-            json::parse(R"([{"matchFields": [
-                {"key": "metadata.name", "operator": "In", "values": ["gpu-1"]}]}])"));
+            json::parse(R"([{"matchExpressions": [
+                {"key": "kubernetes.io/hostname", "operator": "In", "values": ["host-1"]}]}])"));
   EXPECT_EQ(spec.at("volumes"), json::parse(R"([
       {"name": "pliant-checkpoints", "persistentVolumeClaim": {"claimName": "checkpoints"}},
       {"name": "pliant-learner", "secret": {"secretName": "digits-1a2b3-learner-3"}}])"));
@@ -77,15 +78,23 @@ TEST(LearnerPod, HasWhatALearnerNeeds) {
   EXPECT_EQ(env.at("PLIANT_METRICS_PORT"), "9090");
   EXPECT_EQ(container.at("ports"), json::parse(R"([
       {"name": "metrics", "containerPort": 9090, "protocol": "TCP"}])"));
-  EXPECT_FALSE(pod.at("metadata").contains("annotations"));
+  EXPECT_EQ(pod.at("/metadata/annotations"_json_pointer), json({{"pliant.dev/node", "gpu-1"}}));
   EXPECT_EQ(env.at("PLIANT_POD_IP"), json::parse(R"({"fieldRef": {"fieldPath": "status.podIP"}})"));
+}
+
+TEST(LearnerPod, IsPinnedByNameToANodeWithoutHostname) {
+  const json pod = LearnerPod(NewJob(), kTraining, 1, 0, {"gpu-1"}, "10.0.0.7", {});
+  EXPECT_EQ(pod.at("/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/"
+                   "nodeSelectorTerms"_json_pointer),
+            json::parse(R"([{"matchFields": [
+                {"key": "metadata.name", "operator": "In", "values": ["gpu-1"]}]}])"));
 }
 
 TEST(LearnerPod, IsToldWhereToBegin) {
   EXPECT_FALSE(EnvOf(PodOf(NewJob().spec.learner_template.json)).contains("PLIANT_RESUME_FROM"));
   api::ElasticTrainingJob job = NewJob();
   job.spec.checkpoint.resume_from = "a-uid";
-  const json pod = LearnerPod(job, kTraining, 3, 4, "gpu-1", "10.0.0.7", {});
+  const json pod = LearnerPod(job, kTraining, 3, 4, {"gpu-1", "host-1"}, "10.0.0.7", {});
   EXPECT_EQ(EnvOf(pod).at("PLIANT_RESUME_FROM"), "a-uid");
 }
 
@@ -93,7 +102,8 @@ TEST(LearnerPod, IsFoundByAPlainPrometheusWhereThatIsWanted) {
   const auto annotations_of = [](const std::string& template_json) {
     api::ElasticTrainingJob job = NewJob();
     SetTemplate(template_json, job.spec);
-    const json pod = LearnerPod(job, {}, 1, 0, "gpu-1", "10.0.0.7", {.scrape_annotations = true});
+    json pod = LearnerPod(job, {}, 1, 0, {"n"}, "10.0.0.7", {.scrape_annotations = true});
+    pod.at("metadata").at("annotations").erase("pliant.dev/node");
     return pod.at("metadata").at("annotations");
   };
   EXPECT_EQ(annotations_of("{}"), json::parse(R"({"prometheus.io/scrape": "true",
@@ -132,8 +142,8 @@ TEST(LearnerPod, KeepsTheTemplateButOursWins) {
   for (const json& term :
        spec.at("/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/"
                "nodeSelectorTerms"_json_pointer)) {
-    EXPECT_TRUE(term.contains("matchExpressions"));
-    EXPECT_EQ(term.at("/matchFields/0/values/0"_json_pointer), "gpu-1") << "terms are alternatives";
+    ASSERT_EQ(term.at("matchExpressions").size(), 2u) << "terms are alternatives";
+    EXPECT_EQ(term.at("/matchExpressions/1/values/0"_json_pointer), "host-1");
   }
   EXPECT_FALSE(spec.at("containers").at(0).contains("env")) << "other containers stay unchanged";
   const json& learner = spec.at("containers").at(1);
@@ -161,7 +171,7 @@ TEST(LearnerPod, SurvivesANonsensicalTemplate) {
 TEST(LearnerPod, TheGraceOfAPodHasAnEnd) {
   api::ElasticTrainingJob job = NewJob();
   job.spec.resize.grace_period = std::chrono::seconds(3599);
-  const json pod = LearnerPod(job, kTraining, 1, 0, "n", "::1", {});
+  const json pod = LearnerPod(job, kTraining, 1, 0, {"n"}, "::1", {});
   EXPECT_EQ(pod.at("/spec/terminationGracePeriodSeconds"_json_pointer), 3600);
   EXPECT_EQ(EnvOf(pod).at("PLIANT_COORDINATOR"), "[::1]:8443");
   EXPECT_FALSE(pod.at("spec").contains("priorityClassName"));

@@ -21,8 +21,8 @@ TEST(LearnerPolicy, CreatesWhatIsGrantedUnderNewNumbers) {
   const LearnerOutcome outcome =
       DecideLearners(view, PlanOf({.create = {{"gpu-1"}, {"gpu-2"}}}), At(10));
   EXPECT_EQ(outcome.next_learner, 4);
-  EXPECT_THAT(outcome.actions, ElementsAre(Action(CreateLearner{2, "gpu-1", "10.0.0.7"}),
-                                           Action(CreateLearner{3, "gpu-2", "10.0.0.7"})));
+  EXPECT_THAT(outcome.actions, ElementsAre(Action(CreateLearner{2, {"gpu-1"}, "10.0.0.7"}),
+                                           Action(CreateLearner{3, {"gpu-2"}, "10.0.0.7"})));
 }
 
 TEST(LearnerPolicy, NumbersPassThoseOfPodsThatExist) {

@@ -57,11 +57,11 @@ TEST(SnapshotBuilder, OtherPeoplesPodsTakeRoomWhereTheyAreOrArePromised) {
       Foreign("nominated", [](api::Pod& pod) { pod.nominated_node_name = "gpu-1"; }),
       Foreign("daemon",
               [](api::Pod& pod) {
-                pod.pinned_node = "gpu-1";
+                pod.planned_node = "gpu-1";
                 pod.of_daemon_set = true;
               }),
       // Anyone may create a pod that names a node without room; it uses nothing.
-      Foreign("pinned", [](api::Pod& pod) { pod.pinned_node = "gpu-1"; }),
+      Foreign("pinned", [](api::Pod& pod) { pod.planned_node = "gpu-1"; }),
       Foreign("leaving",
               [](api::Pod& pod) {
                 pod.node_name = "gpu-1";
@@ -74,7 +74,7 @@ TEST(SnapshotBuilder, OtherPeoplesPodsTakeRoomWhereTheyAreOrArePromised) {
               }),
       Foreign("gated",
               [](api::Pod& pod) {
-                pod.pinned_node = "gpu-1";
+                pod.planned_node = "gpu-1";
                 pod.scheduling_gates = {"x"};
               }),
       Foreign("unscheduled", [](api::Pod&) {}),

@@ -83,8 +83,8 @@ inline auto FieldsOf(planner::Reason& v) {
   return std::tie(a, b);
 }
 inline auto FieldsOf(planner::NewLearner& v) {
-  auto& [a] = v;
-  return std::tie(a);
+  auto& [a, b] = v;
+  return std::tie(a, b);
 }
 inline auto FieldsOf(planner::Decision& v) {
   auto& [a, b, c, d, e, f, g, h, i, j, k] = v;
