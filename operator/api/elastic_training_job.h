@@ -86,6 +86,7 @@ struct JobSpec {
   TrainingSpec training;
   CheckpointSpec checkpoint;
   ResizeSpec resize;
+  planner::PlacementPolicy placement = planner::PlacementPolicy::kPack;
   FailurePolicy failure_policy;
   // after it a grant whose learners have not started is withdrawn
   std::chrono::seconds start_timeout{300};

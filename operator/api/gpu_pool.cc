@@ -25,6 +25,9 @@ PoolBounds ReadBounds(Fields& fields) {
 void ReadPoolSpec(Fields& fields, GpuPoolSpec& spec) {
   fields.Object("nodeSelector", [&](Fields& f) { spec.node_selector = ReadLabelSelector(f); });
   spec.reserved_gpus = fields.Int("reservedGpus", 0, 0, kMaxGpus);
+  if (fields.Has("topologyKeys")) {
+    spec.topology_keys = fields.StringList("topologyKeys", planner::kMaxTopologyKeys);
+  }
   fields.Object("bounds", [&](Fields& f) { spec.bounds = ReadBounds(f); });
 }
 

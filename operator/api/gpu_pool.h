@@ -31,6 +31,7 @@ struct PoolBounds {
 struct GpuPoolSpec {
   LabelSelector node_selector;  // empty: the nodes that belong to no other pool
   int reserved_gpus = 0;        // kept free of learners
+  std::vector<std::string> topology_keys = planner::PoolView{}.topology_keys;
   PoolBounds bounds;
 
   bool operator==(const GpuPoolSpec&) const = default;

@@ -1,7 +1,9 @@
+#include <array>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/format.h"
+#include "operator/api/enum_field.h"
 #include "operator/api/job_codec.h"
 #include "operator/api/spec_and_status.h"
 
@@ -81,6 +83,8 @@ void ReadSpec(Fields& fields, const JobSettings& settings, JobSpec& spec) {
   fields.Object("training", [&](Fields& f) { ReadTraining(f, spec.training); });
   fields.Object("checkpoint", [&](Fields& f) { ReadCheckpoint(f, spec.checkpoint); });
   fields.Object("resize", [&](Fields& f) { ReadResize(f, spec.resize); });
+  using enum planner::PlacementPolicy;
+  spec.placement = ReadEnum(fields, "placement", kPack, std::array{kPack, kSpread});
   fields.Object("failurePolicy", [&](Fields& f) {
     spec.failure_policy.max_failures = f.Int("maxFailures", 10, 0, 1000);
     spec.failure_policy.permanent_exit_codes = f.Ints("permanentExitCodes", 1, 255, 32);

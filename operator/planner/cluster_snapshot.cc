@@ -38,6 +38,16 @@ std::string_view ToString(LearnerState state) {
   return "Unknown";
 }
 
+std::string_view ToString(PlacementPolicy policy) {
+  switch (policy) {
+    case PlacementPolicy::kPack:
+      return "Pack";
+    case PlacementPolicy::kSpread:
+      return "Spread";
+  }
+  return "";
+}
+
 std::string_view ToString(Reproducibility reproducibility) {
   switch (reproducibility) {
     case Reproducibility::kBitwise:

@@ -56,10 +56,15 @@ struct NodeVersion {
 inline constexpr std::string_view kBuiltInPool = "default";
 inline constexpr std::string_view kBuiltInQueue = "default";
 
+inline constexpr int kMaxTopologyKeys = 4;
+
 // Nodes whose GPUs the same queues share. Each pool is planned by itself.
 struct PoolView {
   std::string name{kBuiltInPool};
   std::int64_t reserved_gpus = 0;  // GPUs that jobs leave free
+  // Labels of which nodes near each other have the same value, the widest domains first: zones,
+  // then networks of NVLink. The planner uses the first kMaxTopologyKeys.
+  std::vector<std::string> topology_keys{"topology.kubernetes.io/zone", "nvidia.com/gpu.clique"};
   bool operator==(const PoolView&) const = default;
 };
 
@@ -111,6 +116,13 @@ struct PodNeeds {
       node_affinity;  // one term must hold with all of its requirements; empty: any node
   auto operator<=>(const PodNeeds&) const = default;
 };
+
+// Where new learners of a job go.
+enum class PlacementPolicy {
+  kPack,    // near each other: exchanging gradients is fastest
+  kSpread,  // far from each other: the loss of a node or a rack costs few of them
+};
+std::string_view ToString(PlacementPolicy policy);
 
 enum class Reproducibility { kBitwise, kStatistical };
 std::string_view ToString(Reproducibility reproducibility);
@@ -205,6 +217,7 @@ struct JobView {
   int logical_shards = 1;                      // as frozen in status.training
   Reproducibility reproducibility = Reproducibility::kBitwise;
   PodNeeds needs;  // needs.resources.gpus is gpusPerLearner
+  PlacementPolicy placement = PlacementPolicy::kPack;
 
   bool suspended = false;
   bool finished = false;  // succeeded, failed permanently, or being deleted

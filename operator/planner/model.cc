@@ -1,8 +1,10 @@
 #include "operator/planner/model.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -43,6 +45,11 @@ int StateRank(const LearnerView& learner) {
   return 4;
 }
 
+std::span<const std::string> Keys(const PoolView& pool) {
+  const std::span<const std::string> keys(pool.topology_keys);
+  return keys.first(std::min<std::size_t>(keys.size(), kMaxTopologyKeys));
+}
+
 std::string_view NameOf(const Queue& queue) { return queue.view->name; }
 
 class Builder {
@@ -59,6 +66,7 @@ class Builder {
     AddNodes();
     CountLearnersOfOtherPools();
     for (const Node& node : model_.nodes) node_views_.push_back(node.view);
+    model_.topology = Topology(Keys(model_.pool), node_views_);
     AddJobs();
     for (Job& job : model_.jobs) {
       CountOccupied(job);
@@ -321,28 +329,49 @@ class Builder {
            std::ranges::binary_search(model_.fits[job.fit].nodes, model_.NodeNamed(learner.node));
   }
 
+  struct Held {
+    const LearnerView* learner;
+    NodeIndex node;
+    // The widest domain first: how many learners of the job are there, negative, and which domain
+    // it is. If the job spreads: how many are before this one.
+    std::array<int, 2 * (kMaxTopologyKeys + 1)> rank{};
+  };
+
+  // Learners that are alone in their domain leave first, or, if the job spreads, those that have
+  // most others there.
+  void RankHeld(const JobView& job, std::vector<Held>& held) const {
+    const int levels = model_.topology.levels();
+    const auto domain_of = [&](NodeIndex node, int level) {
+      return level == levels ? node : model_.topology.DomainOf(node, level);
+    };
+    const bool spreads = job.placement == PlacementPolicy::kSpread;
+    for (auto each = held.begin(); each != held.end(); ++each) {
+      for (int level = 0; level <= levels; ++level) {
+        const int domain = domain_of(each->node, level);
+        const auto others = std::count_if(
+            held.begin(), spreads ? each : held.end(),
+            [&](const Held& other) { return domain_of(other.node, level) == domain; });
+        each->rank[2 * level] = static_cast<int>(spreads ? others : -others);
+        each->rank[2 * level + 1] = spreads ? 0 : domain;
+      }
+    }
+  }
+
   void SortHeld(Job& job) {
     if (job.present == 0) return;
-    struct Held {
-      const LearnerView* learner;
-      NodeIndex node;
-      LearnerCount neighbours;  // learners of the job on the node
-    };
     std::vector<Held> held;
     for (const LearnerView& learner : job.view->learners) {
-      if (MayStay(job, learner)) held.push_back({&learner, model_.NodeNamed(learner.node), 0});
+      if (MayStay(job, learner)) held.push_back({&learner, model_.NodeNamed(learner.node)});
     }
-    for (Held& each : held) {
-      each.neighbours = static_cast<LearnerCount>(std::ranges::count(held, each.node, &Held::node));
-    }
-    // The last ones leave first: learners that do not train yet, then those on nodes with the
-    // fewest learners of the job.
-    std::ranges::sort(held, [](const Held& left, const Held& right) {
-      return std::tuple(StateRank(*left.learner), -left.neighbours, left.node,
-                        left.learner->created, std::string_view(left.learner->name)) <
-             std::tuple(StateRank(*right.learner), -right.neighbours, right.node,
-                        right.learner->created, std::string_view(right.learner->name));
-    });
+    const auto by_rank = [](const Held& left, const Held& right) {
+      return std::tuple(StateRank(*left.learner), left.rank, left.learner->created,
+                        std::string_view(left.learner->name)) <
+             std::tuple(StateRank(*right.learner), right.rank, right.learner->created,
+                        std::string_view(right.learner->name));
+    };
+    if (job.view->placement == PlacementPolicy::kSpread) std::ranges::sort(held, by_rank);
+    RankHeld(*job.view, held);
+    std::ranges::sort(held, by_rank);  // the last ones leave first
     for (const Held& each : held) {
       job.held.push_back(each.learner);
       auto at = std::ranges::find(job.held_at, each.node, &HeldAt::node);

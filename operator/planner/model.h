@@ -10,6 +10,7 @@
 #include "operator/planner/cluster_snapshot.h"
 #include "operator/planner/fit_memory.h"
 #include "operator/planner/plan.h"
+#include "operator/planner/topology.h"
 
 // The snapshot in the form that the planning steps use: sorted, indexed, and with everything
 // precomputed that depends on one job or one node alone. It points into the snapshot, which
@@ -96,6 +97,7 @@ struct Model {
   bool pool_exists = true;
   std::vector<Node> nodes;  // by name
   std::unordered_map<std::string_view, NodeIndex> node_indexes;
+  Topology topology;
   std::vector<Job> jobs;                 // by key
   std::vector<Queue> queues;             // by name
   std::deque<QueueView> implied_queues;  // those that only jobs name

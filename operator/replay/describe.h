@@ -144,6 +144,7 @@ template <Is<planner::PoolView> T>
 void Describe(auto& to, T& pool) {
   to.Text("name", pool.name);
   to.Number("reservedGpus", pool.reserved_gpus, kGpus);
+  to.Texts("topologyKeys", pool.topology_keys);
 }
 
 template <Is<planner::JobView> T>
@@ -159,6 +160,7 @@ void Describe(auto& to, T& job) {
   to.Number("logicalShards", job.logical_shards, kShards);
   to.Enum("reproducibility", job.reproducibility);
   to.Object("needs", job.needs);
+  to.Enum("placement", job.placement);
   to.Flag("suspended", job.suspended);
   to.Flag("finished", job.finished);
   to.Time("submitted", job.submitted);

@@ -14,6 +14,8 @@ inline constexpr auto kLast<planner::NodeOperator> = planner::NodeOperator::kLt;
 template <>
 inline constexpr auto kLast<planner::LearnerState> = planner::LearnerState::kLeaving;
 template <>
+inline constexpr auto kLast<planner::PlacementPolicy> = planner::PlacementPolicy::kSpread;
+template <>
 inline constexpr auto kLast<planner::Reproducibility> = planner::Reproducibility::kStatistical;
 template <>
 inline constexpr auto kLast<planner::QueuePolicy> = planner::QueuePolicy::kFifo;

@@ -61,7 +61,7 @@ class Reader {
     value = api::ReadEnum(from_, name, value, all);
   }
   void Texts(const char* name, std::vector<std::string>& texts) {
-    texts = from_.StringList(name, kMaxItems);
+    if (from_.Has(name)) texts = from_.StringList(name, kMaxItems);
   }
   void Texts(const char* name, std::map<std::string, std::string>& texts) {
     texts = from_.Strings(name, kMaxItems);

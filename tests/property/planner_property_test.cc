@@ -34,15 +34,25 @@ constexpr const char* kPools[] = {"fast", "slow"};
 // and no usable node runs more of them than it has GPUs.
 enum class Disorder { kTidy, kAny };
 
+const PoolView kPoolWithRacks{.topology_keys = {"zone", "rack"}};
+
+// Some nodes have no zone, some no rack.
+void DrawDomains(NodeView& node) {
+  for (const std::string& key : kPoolWithRacks.topology_keys) {
+    if (!DrawOneIn(4)) node.labels[key] = std::to_string(Draw(1, 2));
+  }
+}
+
 // Clusters with everything that makes planning hard: pools, cordons, lost nodes, pods of others,
 // scarce CPU, learners in all states and more of them than GPUs.
 ClusterSnapshot DrawCluster(Disorder disorder = Disorder::kAny) {
-  ClusterSnapshot snapshot{.now = kStart + Seconds{3600}, .nodes = {}, .jobs = {}};
+  ClusterSnapshot snapshot{.now = kStart + Seconds{3600}, .pools = {kPoolWithRacks}};
   std::map<std::string, int> free;  // GPUs of usable nodes
   const int nodes = Draw(0, 5);
   for (int index = 0; index < nodes; ++index) {
     NodeView node = GpuNode(Format("n{}", index), Draw(0, 6));
     node.labels["pool"] = kPools[Draw(0, 1)];
+    DrawDomains(node);
     node.allocatable.cpu_millis = Draw(1, 8) * 1000;
     node.ready = !DrawOneIn(8);
     node.schedulable = !DrawOneIn(8);
@@ -63,6 +73,7 @@ ClusterSnapshot DrawCluster(Disorder disorder = Disorder::kAny) {
       if (DrawOneIn(3)) job.Needs(Draw(1, 3) * 1000, kGiB);
       if (DrawOneIn(6)) job.GpusEach(2);
       if (DrawOneIn(3)) job.OnlyOn(kPools[Draw(0, 1)]);
+      if (DrawOneIn(4)) job.view.placement = PlacementPolicy::kSpread;
       if (DrawOneIn(8)) job.view.avoided = {{"n0", kStart + Seconds{4000}}};
     }
     if (DrawOneIn(8)) job.Suspended();
@@ -286,6 +297,59 @@ RC_GTEST_PROP(PlannerProperty, ASecondPlanChangesNothing, ()) {
 // Where jobs can use different nodes, a later plan may find that more fits.
 RC_GTEST_PROP(PlannerProperty, PlansComeToRest, ()) {
   RC_ASSERT(PlansUntilRest(DrawCluster(Disorder::kAny)).size() <= 4u);
+}
+
+// Where learners go does not decide how many a job gets.
+RC_GTEST_PROP(PlannerProperty, DomainsChangeNoSizes, ()) {
+  ClusterSnapshot snapshot = DrawPlainCluster();
+  snapshot.pools = {kPoolWithRacks};
+  const auto before = Entitlements(MakePlan(snapshot, {}));
+  for (NodeView& node : snapshot.nodes) DrawDomains(node);
+  for (JobView& job : snapshot.jobs) {
+    if (DrawOneIn(2)) job.placement = PlacementPolicy::kSpread;
+  }
+  RC_ASSERT(Entitlements(MakePlan(snapshot, {})) == before);
+}
+
+// The GPUs of each domain, by level: zone, rack in its zone, node.
+std::vector<std::map<std::string, std::int64_t>> GpusByDomain(const std::vector<NodeView>& nodes) {
+  std::vector<std::map<std::string, std::int64_t>> levels(3);
+  for (const NodeView& node : nodes) {
+    std::string domain;
+    for (std::size_t level = 0; level < 2; ++level) {
+      const auto label = node.labels.find(kPoolWithRacks.topology_keys[level]);
+      domain += "/" + (label != node.labels.end() ? label->second : node.name);
+      levels[level][domain] += node.allocatable.gpus;
+    }
+    levels[2][node.name] += node.allocatable.gpus;
+  }
+  return levels;
+}
+
+RC_GTEST_PROP(PlannerProperty, AJobIsInTheNarrowestDomainWithRoomForIt, ()) {
+  ClusterSnapshot snapshot{.now = kStart, .pools = {kPoolWithRacks}};
+  const int nodes = Draw(1, 8);
+  for (int index = 0; index < nodes; ++index) {
+    NodeView node = GpuNode(Format("n{}", index), Draw(1, 4));
+    DrawDomains(node);
+    snapshot.nodes.push_back(node);
+  }
+  snapshot.jobs = {JobOf("a", 1, Draw(1, 12)).Shards(4096).view};
+  const Plan plan = MakePlan(snapshot, {});
+  const Decision& decision = plan.decisions.front();
+
+  std::vector<NodeView> used;
+  for (const auto& [name, learners] : PlacedOn(snapshot, decision)) {
+    used.push_back(*Find(snapshot, name));
+  }
+  RC_LOG() << Describe(snapshot) << decision;
+  const auto all = GpusByDomain(snapshot.nodes);
+  const auto chosen = GpusByDomain(used);
+  for (std::size_t level = 0; level < all.size(); ++level) {
+    const bool one_would_do = std::ranges::any_of(
+        all[level], [&](const auto& domain) { return domain.second >= decision.to; });
+    if (one_would_do) RC_ASSERT(chosen[level].size() == 1u);
+  }
 }
 
 RC_GTEST_PROP(PlannerProperty, NobodyLosesWhenAGpuIsAdded, ()) {

@@ -246,7 +246,8 @@ std::vector<planner::QueueView> QueueBook::QueueViews() const {
 std::vector<planner::PoolView> QueueBook::PoolViews() const {
   std::vector<planner::PoolView> views;
   for (const auto& [name, spec] : pool_specs_) {
-    views.push_back({.name = name, .reserved_gpus = spec.reserved_gpus});
+    views.push_back(
+        {.name = name, .reserved_gpus = spec.reserved_gpus, .topology_keys = spec.topology_keys});
   }
   if (!pool_specs_.contains(std::string(planner::kBuiltInPool))) views.push_back({});
   return views;

@@ -1,6 +1,7 @@
 #include "tests/scenario/planner/happenings.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -103,6 +104,7 @@ void ReadPool(const std::string& name, const YAML::Node& yaml, TimedWorld& timed
   if (at == pools.end()) at = pools.insert(at, PoolView{.name = name});
   Fields fields(yaml, "pool " + name);
   fields.ReadTo<std::int64_t>("reservedGpus", at->reserved_gpus);
+  fields.ReadTo<std::vector<std::string>>("topologyKeys", at->topology_keys);
   fields.Done();
 }
 
@@ -121,6 +123,8 @@ void Configure(Fields& fields, const std::string& queues, TimedWorld& timed) {
 
 // Jobs.
 
+constexpr std::array<std::string_view, 2> kPlacements = {"Pack", "Spread"};
+
 void ReadJob(Fields& fields, JobView& job, TimedWorld::Program& program) {
   if (const auto learners = fields.Take("learners")) {
     const Range range = ReadRange(*learners);
@@ -130,6 +134,9 @@ void ReadJob(Fields& fields, JobView& job, TimedWorld::Program& program) {
   fields.ReadTo<std::string>("queue", job.queue);
   fields.ReadTo<int>("priority", job.priority);
   fields.ReadTo<int>("logicalShards", job.logical_shards);
+  if (const auto word = fields.ReadWord("placement", kPlacements)) {
+    job.placement = static_cast<PlacementPolicy>(*word);
+  }
   fields.ReadTo<std::int64_t>("gpusPerLearner", job.needs.resources.gpus);
   fields.ReadTo<std::map<std::string, std::string>>("nodeSelector", job.needs.node_selector);
   fields.ReadTo<std::string>("namespace", job.key.name_space);

@@ -32,7 +32,7 @@ TEST(GpuPool, FillsInDefaults) {
 TEST(GpuPool, ReadsAllFields) {
   const Result<GpuPool> pool = DecodeGpuPool(PoolObject(json::parse(R"({
     "nodeSelector": {"matchLabels": {"gpu": "a100"}, "matchExpressions": [{"key": "old", "operator": "DoesNotExist"}]},
-    "reservedGpus": 8,
+    "reservedGpus": 8, "topologyKeys": ["zone", "rack"],
     "bounds": {"minRuntimeSeconds": 600, "cooldownSeconds": 20, "gracePeriodSeconds": 50, "gpusPerJob": 64}})")));
   ASSERT_TRUE(pool) << pool.error();
   EXPECT_EQ(pool->unreadable, "");
@@ -43,6 +43,7 @@ TEST(GpuPool, ReadsAllFields) {
                                                             .op = LabelOperator::kDoesNotExist,
                                                             .values = {}}}},
                    .reserved_gpus = 8,
+                   .topology_keys = {"zone", "rack"},
                    .bounds = {.max_resize = {.grace_period = seconds(50),
                                              .min_runtime = seconds(600),
                                              .cooldown = seconds(20)},
@@ -64,6 +65,10 @@ TEST(GpuPool, NamesTheFieldThatIsWrong) {
       {"/spec/reservedGpus", -1, "spec.reservedGpus: not a whole number from 0 to 1000000"},
       {"/spec/reservedGpus", 1'000'000, ""},
       {"/spec/reservedGpus", 1'000'001, "spec.reservedGpus: not a whole number from 0 to 1000000"},
+      {"/spec/topologyKeys", json::array(), ""},
+      {"/spec/topologyKeys",
+       {"a", "b", "c", "d", "e"},
+       "spec.topologyKeys: not a list of at most 4 strings"},
       {"/spec/bounds", 1, "spec.bounds: not an object"},
       {"/spec/bounds/minRuntimeSeconds", 0, ""},
       {"/spec/bounds/minRuntimeSeconds", 86400, ""},

@@ -98,6 +98,7 @@ TEST(JobCodec, NamesTheFieldThatIsWrong) {
       {"/spec/training/logicalShards", 12, "spec.training.logicalShards: not a power of two"},
       {"/spec/training/reproducibility", "Exact",
        "spec.training.reproducibility: neither Bitwise nor Statistical"},
+      {"/spec/placement", "Scatter", "spec.placement: none of Pack, Spread"},
       {"/spec/checkpoint/volume", nullptr, "spec.checkpoint.volume: missing"},
       {"/spec/checkpoint/resumeFrom", json::object(),
        "spec.checkpoint.resumeFrom.jobUid: exactly one of jobUid and path must be set"},

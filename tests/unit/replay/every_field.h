@@ -24,8 +24,8 @@ inline auto FieldsOf(planner::Taint& v) {
   return std::tie(a, b, c);
 }
 inline auto FieldsOf(planner::PoolView& v) {
-  auto& [a, b] = v;
-  return std::tie(a, b);
+  auto& [a, b, c] = v;
+  return std::tie(a, b, c);
 }
 // Without the version.
 inline auto FieldsOf(planner::NodeView& v) {
@@ -62,9 +62,10 @@ inline auto FieldsOf(planner::QueueView& v) {
   return std::tie(a, b, c, d, e, f, g, h, i, j, k);
 }
 inline auto FieldsOf(planner::JobView& v) {
-  auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, w, x, y, z, aa, bb, cc] = v;
+  auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, w, x, y, z, aa, bb, cc,
+         dd] = v;
   return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, w, x, y, z, aa, bb,
-                  cc);
+                  cc, dd);
 }
 inline auto FieldsOf(planner::GpuBudget& v) {
   auto& [a, b] = v;
