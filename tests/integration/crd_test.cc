@@ -81,6 +81,7 @@ TEST_F(JobDefinitionTest, DefaultsAreFilledIn) {
   EXPECT_FALSE(spec.contains("startTimeoutSeconds"));
   EXPECT_FALSE(spec.contains("ttlSecondsAfterFinished"));
   EXPECT_EQ(spec.at("stepTimeoutSeconds"), 1800);
+  EXPECT_EQ(spec.at("placement"), "Pack");
 }
 
 TEST_F(JobDefinitionTest, GoodJobsAreTaken) {
@@ -228,6 +229,7 @@ TEST_F(JobDefinitionTest, BadJobsAreRefusedWithTheFieldNamed) {
        {"spec.startTimeoutSeconds", "greater than or equal to 10"}},
       {R"({"spec": {"startTimeoutSeconds": 86401}})",
        {"spec.startTimeoutSeconds", "less than or equal to 86400"}},
+      {R"({"spec": {"placement": "Scatter"}})", {"spec.placement", "\"Pack\", \"Spread\""}},
       {R"({"spec": {"stepTimeoutSeconds": 9}})",
        {"spec.stepTimeoutSeconds", "greater than or equal to 10"}},
       {R"({"spec": {"stepTimeoutSeconds": 86401}})",

@@ -153,7 +153,7 @@ class QueueDefinitionTest : public AdministratorKindTest {
 
 TEST_F(PoolDefinitionTest, DefaultsAreFilledIn) {
   EXPECT_EQ(Store().at("spec"), json::parse(R"({
-    "reservedGpus": 0,
+    "reservedGpus": 0, "topologyKeys": ["topology.kubernetes.io/zone", "nvidia.com/gpu.clique"],
     "bounds": {"minRuntimeSeconds": 3600, "cooldownSeconds": 3600, "gracePeriodSeconds": 3585}})"));
 }
 
@@ -163,6 +163,8 @@ TEST_F(PoolDefinitionTest, GoodPoolsAreTaken) {
       R"({"reservedGpus": 1000000,
           "bounds": {"minRuntimeSeconds": 86400, "cooldownSeconds": 3600, "gracePeriodSeconds": 3585,
                      "gpusPerJob": 16384}})",
+      R"({"topologyKeys": []})",
+      R"({"topologyKeys": ["a", "b.example/c", "cloud.google.com/gce-topology-block", "d"]})",
       R"({"bounds": {"minRuntimeSeconds": 0, "cooldownSeconds": 0, "gracePeriodSeconds": 1, "gpusPerJob": 1}})",
   };
   for (const char* spec : cases) EXPECT_EQ(Refusal(Object(json::parse(spec))), "") << spec;
@@ -177,6 +179,9 @@ TEST_F(PoolDefinitionTest, BadPoolsAreRefusedWithTheFieldNamed) {
   } cases[] = {
       {R"({"reservedGpus": -1})", {"spec.reservedGpus", "greater than or equal to 0"}},
       {R"({"reservedGpus": 1000001})", {"spec.reservedGpus", "less than or equal to 1000000"}},
+      {R"({"topologyKeys": ["a", "b", "c", "d", "e"]})",
+       {"spec.topologyKeys", "must have at most 4 items"}},
+      {R"({"topologyKeys": ["a b"]})", {"spec.topologyKeys[0]", "should match"}},
       {R"({"bounds": {"minRuntimeSeconds": -1}})",
        {"spec.bounds.minRuntimeSeconds", "greater than or equal to 0"}},
       {R"({"bounds": {"minRuntimeSeconds": 86401}})",
