@@ -10,9 +10,10 @@ from pathlib import Path
 from story import dashboards, ending, where
 from story.errors import StoryError
 from story.monitoring import Monitoring
-from story.plot import Told, play
+from story.plot import play
 from story.screen import Screen
 from story.stage import Stage
+from story.told import Told
 
 
 def main() -> int:

@@ -54,7 +54,7 @@ def _set_up(stage: Stage) -> None:
 def _play(stage: Stage, screen: Screen) -> list[checks.Check]:
     loan, owner = _job(stage, "training-1", _BORROWER, 1, GPUS_TOTAL), _job(stage, "training-2", _OWNER, 2, _GUARANTEED)
     told = _Queues(stage, screen)
-    with Watcher(ApiServer(stage.kubectl), NAMESPACE, screen.show) as watcher:
+    with Watcher(ApiServer(stage.kubectl), [NAMESPACE], screen.show) as watcher:
         borrower = Scene("training-1", stage, screen, watcher)
         borrower.apply(loan)
         borrower.wait("batch trains on all 8 GPUs", lambda each: each.trains_on(GPUS_TOTAL))
