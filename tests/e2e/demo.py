@@ -7,16 +7,21 @@ import sys
 import time
 from pathlib import Path
 
-from story import dashboards, ending, where
+from story import dashboards, ending, plot, teams, where
 from story.errors import StoryError
 from story.monitoring import Monitoring
-from story.plot import Told, play
 from story.screen import Screen
 from story.stage import Stage
+from story.told import Told
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="./dev demo", description=__doc__, allow_abbrev=False)
+    parser.add_argument(
+        "--teams",
+        action="store_true",
+        help="play another story: two teams with a queue each, a loan of GPUs between them and its return",
+    )
     parser.add_argument(
         "--json", metavar="FILE", type=Path, help="also write the measurements and checks to this file"
     )
@@ -33,9 +38,13 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.dashboards and arguments.cluster == where.CURRENT:
         parser.error("--dashboards runs a Prometheus in the local cluster only: the current one has its own")
+    if arguments.teams and arguments.cluster == where.CURRENT:
+        parser.error("--teams makes queues and namespaces in the local cluster only: the current one has those of its users")
     screen = Screen(sys.stdout)
     try:
-        told = tell(where.stage_of(arguments), screen, with_dashboards=arguments.dashboards)
+        told = tell(
+            where.stage_of(arguments), screen, with_teams=arguments.teams, with_dashboards=arguments.dashboards
+        )
     except StoryError as error:
         screen.close_table()
         print(f"demo: {error}", file=sys.stderr)
@@ -57,7 +66,8 @@ def main() -> int:
     return 0
 
 
-def tell(stage: Stage, screen: Screen, *, with_dashboards: bool) -> Told:
+def tell(stage: Stage, screen: Screen, *, with_teams: bool, with_dashboards: bool) -> Told:
+    play = teams.play if with_teams else plot.play
     if not with_dashboards:
         told = play(stage, screen)
         ending.show(told, screen)
@@ -69,8 +79,9 @@ def tell(stage: Stage, screen: Screen, *, with_dashboards: bool) -> Told:
     ending.show(told, screen)
     answers = monitoring.answers(begin, time.time())
     ending.show_dashboard(answers, screen)
-    told.checks.append(dashboards.check(answers))
-    ending.show_check(told.checks[-1], screen)
+    for check in (dashboards.check(answers), *([teams.check_dashboard(answers)] if with_teams else [])):
+        told.checks.append(check)
+        ending.show_check(check, screen)
     return told
 
 

@@ -49,6 +49,12 @@ def demo(stage: Stage, screen: Screen) -> list[Check]:
     return told.checks
 
 
+def two_teams(stage: Stage, screen: Screen) -> list[Check]:
+    told = teams.play(stage, screen)
+    ending.show(told, screen)
+    return told.checks
+
+
 def story_with_kills(stage: Stage, screen: Screen) -> list[Check]:
     """The story with a native learner and a PyTorch script. The operator's leader is killed after each step."""
 
@@ -64,8 +70,9 @@ def story_with_kills(stage: Stage, screen: Screen) -> list[Check]:
 
 _TUTORIAL = "two trainings of the founding tutorial share the GPUs"
 
-# For the local cluster only: they need access to the nodes, or remove the operator's replicas.
+# For the local cluster only: they need access to the nodes, remove the operator's replicas, or make queues.
 _LOCAL_MOMENTS: dict[str, Moment] = {
+    "two teams, a loan and its return": two_teams,
     "late, cut off and refused by the API server": bad_connection.play,
     "faults in mid step": faults.play,
     "faults of operator, API server and nodes": control_faults.play,
@@ -79,7 +86,6 @@ _MOMENTS: dict[str, Moment] = {
     "suspended, then all learners gone at once": survivor.play,
     "learners of two GPUs": ranks.play,
     "bad jobs, and deletion": bad_jobs.play,
-    "two teams, a loan and its return": teams.play,
 }
 _LONG_LOCAL_MOMENTS: dict[str, Moment] = {
     "the commands of the documents": pages.play,

@@ -74,7 +74,7 @@ def play(stage: Stage, screen: Screen) -> list[checks.Check]:
     job["spec"]["training"]["seed"] = _SEED
     job["spec"]["elastic"]["maxLearners"] = 4
     job["spec"]["resize"]["cooldownSeconds"] = 0
-    with BehindProxy(stage) as operator, Watcher(ApiServer(stage.kubectl), NAMESPACE, screen.show) as watcher:
+    with BehindProxy(stage) as operator, Watcher(ApiServer(stage.kubectl), [NAMESPACE], screen.show) as watcher:
         scene = Scene(_NAME, stage, screen, watcher)
         scene.apply(job)
         scene.wait("it trains on 4 GPUs", lambda each: each.trains_on(4) and bool(each.progress.step))

@@ -36,7 +36,7 @@ def play(stage: Stage, screen: Screen) -> list[checks.Check]:
     stage.kubectl.apply(_QUOTA)
     bystander = with_epochs(stage.manifest("training-1"), 1_000_000)
     bystander["metadata"]["name"] = _BYSTANDER
-    with Watcher(ApiServer(stage.kubectl), NAMESPACE, screen.show) as watcher:
+    with Watcher(ApiServer(stage.kubectl), [NAMESPACE], screen.show) as watcher:
         screen.say("kubectl apply bystander")
         stage.kubectl.apply(bystander)
         before = watcher.wait("the bystander trains", _bystander_trains(1), _SHOWN_SECONDS, lambda world: None)

@@ -121,7 +121,7 @@ def play(stage: Stage, screen: Screen, minutes: float) -> list[checks.Check]:
     crowd = Crowd(stage, random.Random(_SEED))
     seconds = 60.0 * minutes
     looks: list[Look] = []
-    with Watcher(ApiServer(stage.kubectl), NAMESPACE, lambda world: None) as watcher:
+    with Watcher(ApiServer(stage.kubectl), [NAMESPACE], lambda world: None) as watcher:
         begin = time.monotonic()
         due = [seconds * (_WARM_SHARE + (1 - _WARM_SHARE) * number / (_LOOKS - 1)) for number in range(_LOOKS)]
         while due:

@@ -27,6 +27,7 @@ class Query:
 class Series:
     name: str
     last: float  # never NaN: a panel shows no point for NaN, so it is no value
+    highest: float
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def _series(query: Query, result: Sequence[Mapping]) -> Iterator[Series]:
         values = [float(value) for _, value in each["values"]]
         values = [value for value in values if not math.isnan(value)]
         if values:
-            yield Series(_name(query.legend, each["metric"]), values[-1])
+            yield Series(_name(query.legend, each["metric"]), values[-1], max(values))
 
 
 def _name(legend: str, labels: Mapping[str, str]) -> str:
@@ -106,7 +107,7 @@ def check(answers: Sequence[Answer]) -> Check:
     return Check("every query of the dashboard has data", tuple(problems))
 
 
-HEADER = ("panel", "series", "last value")
+HEADER = ("panel", "series", "last value", "highest")
 
 
 def rows(answers: Sequence[Answer]) -> list[list[str]]:
@@ -115,9 +116,9 @@ def rows(answers: Sequence[Answer]) -> list[list[str]]:
     shown = ""
     for answer in answers:
         panel = answer.query.panel
-        for series in answer.series or (Series("-", math.nan),):
-            value = "no data" if math.isnan(series.last) else f"{series.last:.6g}"
-            table.append(["" if panel == shown else panel, series.name, value])
+        for series in answer.series or (Series("-", math.nan, math.nan),):
+            values = ["no data" if math.isnan(value) else f"{value:.6g}" for value in (series.last, series.highest)]
+            table.append(["" if panel == shown else panel, series.name, *values])
             shown = panel
     return table
 

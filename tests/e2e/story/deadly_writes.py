@@ -40,7 +40,7 @@ def play(stage: Stage, screen: Screen) -> list[checks.Check]:
     job["metadata"]["name"] = _NAME
     job["spec"]["training"]["seed"] = _SEED
     job["spec"]["elastic"]["maxLearners"] = _SIZES[0]
-    with BehindProxy(stage, [_LEASE]) as operator, Watcher(ApiServer(stage.kubectl), NAMESPACE, screen.show) as watcher:
+    with BehindProxy(stage, [_LEASE]) as operator, Watcher(ApiServer(stage.kubectl), [NAMESPACE], screen.show) as watcher:
         operator.set_mood(Mood(kills=_KILLS))
         scene = Scene(_NAME, stage, screen, watcher)
         scene.apply(job)

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from . import chart, dashboards, html_chart, resizes, table
 from .checks import Check
-from .plot import Told
 from .screen import Screen
 from .stage import GPUS_TOTAL
+from .told import Told
 
 _EVENTS = {"apply": "is applied", "priority": "has its priority doubled", "end of": "completes"}
 

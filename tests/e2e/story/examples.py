@@ -68,7 +68,7 @@ def player(example: Example) -> Callable[[Stage, Screen], list[checks.Check]]:
 def play(example: Example, stage: Stage, screen: Screen) -> list[checks.Check]:
     stage.clear()
     job = prepare(example, stage)
-    with Watcher(ApiServer(stage.kubectl), NAMESPACE, screen.show) as watcher:
+    with Watcher(ApiServer(stage.kubectl), [NAMESPACE], screen.show) as watcher:
         scene = Scene(example.name, stage, screen, watcher)
         scene.apply(job, _SHARD_MILLISECONDS)
         for size in example.sizes:

@@ -116,7 +116,7 @@ _FAULTS = (
 def play(stage: Stage, screen: Screen) -> list[checks.Check]:
     stage.clear()
     job = _manifest(stage)
-    with Watcher(ApiServer(stage.kubectl), NAMESPACE, screen.show) as watcher:
+    with Watcher(ApiServer(stage.kubectl), [NAMESPACE], screen.show) as watcher:
         scene = Scene(_NAME, stage, screen, watcher)
         scene.apply(job)
         scene.wait("it trains on 8 GPUs", lambda each: each.trains_on(_LEARNERS))

@@ -33,7 +33,7 @@ def play(stage: Stage, screen: Screen) -> list[checks.Check]:
     stage.clear()
     _run(stage, f"rm -rf {_VOLUME}/*")
     job = _manifest(stage)
-    with Watcher(ApiServer(stage.kubectl), NAMESPACE, screen.show) as watcher:
+    with Watcher(ApiServer(stage.kubectl), [NAMESPACE], screen.show) as watcher:
         scene = Scene(_NAME, stage, screen, watcher)
         scene.apply(job)
         scene.wait("it trains on 8 GPUs and has a checkpoint", lambda each: each.trains_on(_LEARNERS) and _saved(each))

@@ -39,7 +39,7 @@ def play(stage: Stage, screen: Screen) -> list[checks.Check]:
     job = with_epochs(stage.manifest("training-1"), _EPOCHS)
     job["metadata"]["name"] = _NAME
     job["spec"]["training"]["seed"] = _SEED
-    with Watcher(ApiServer(stage.kubectl), NAMESPACE, screen.show) as watcher:
+    with Watcher(ApiServer(stage.kubectl), [NAMESPACE], screen.show) as watcher:
         scene = Scene(_NAME, stage, screen, watcher)
         scene.apply(job)
         scene.wait("it trains on 8 GPUs", lambda each: each.trains_on(_LEARNERS) and bool(each.progress.step))

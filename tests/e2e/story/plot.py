@@ -2,14 +2,14 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from . import checks, pace, reference
 from .api_server import ApiServer
 from .checks import Check, Outcome
-from .resizes import Request, ResizeReport, report
+from .resizes import Request
 from .screen import Screen
-from .stage import GPUS_TOTAL, NAMESPACE, Stage
+from .stage import NAMESPACE, Stage
+from .told import Told
 from .watcher import Watcher
 from .world import World
 
@@ -18,22 +18,6 @@ Jobs = Callable[[Stage], Sequence[Mapping]]
 
 _RESIZE_SECONDS = 240.0
 _TRAIN_SECONDS = 1800.0
-
-
-@dataclass
-class Told:
-    """The results of the story."""
-
-    names: tuple[str, str]
-    worlds: list[World] = field(default_factory=list)
-    requests: list[Request] = field(default_factory=list)
-    resizes: list[ResizeReport] = field(default_factory=list)
-    outcomes: list[Outcome] = field(default_factory=list)
-    checks: list[Check] = field(default_factory=list)
-
-    @property
-    def held(self) -> bool:
-        return bool(self.checks) and all(check.holds for check in self.checks)
 
 
 def demo_jobs(stage: Stage) -> Sequence[Mapping]:
@@ -56,35 +40,23 @@ def play(
     screen.say("removing what an earlier story has left")
     stage.clear()
     jobs = {job["metadata"]["name"]: job for job in jobs_on(stage)}
-    first, second = jobs
-    told = Told((first, second))
     if shard_milliseconds is not None:
         for name, job in jobs.items():
             pace.set_pace(stage.kubectl, name, shard_milliseconds)
             jobs[name] = pace.paced(job)
         reference.begin(stage.kubectl, list(jobs.values()))
-    with Watcher(ApiServer(stage.kubectl), NAMESPACE, screen.show) as watcher:
+    with Watcher(ApiServer(stage.kubectl), [NAMESPACE], screen.show) as watcher:
         plot = _Plot(stage, screen, watcher, jobs, lets_go=shard_milliseconds is not None)
         for number, step in enumerate(
             (plot.first_comes, plot.second_comes, plot.second_gets_priority, plot.first_ends), 1
         ):
             step()
             after_step(number)
-        last = plot.second_ends()
-        told.worlds = watcher.worlds()
-        resizes = watcher.resizes()
+        plot.second_ends()
     screen.close_table()
-    told.requests = plot.requests
-    told.resizes = report(plot.requests, resizes)
     screen.say("both are trained once more, undisturbed, with one learner each and the same seeds")
     hashes = dict(zip(jobs, reference.parameter_hashes(stage.kubectl, list(jobs.values())), strict=True))
-    told.outcomes = [Outcome.of(last.trainings[name].job, hashes[name]) for name in jobs]
-    told.checks = [
-        *check(told.outcomes),
-        *checks.check_worlds(told.worlds, GPUS_TOTAL),
-        checks.check_resizes(resizes),
-    ]
-    return told
+    return Told.of(tuple(jobs), watcher.worlds(), plot.requests, watcher.resizes(), hashes, check)
 
 
 class _Plot:
@@ -122,10 +94,9 @@ class _Plot:
         self._screen.say(f"   {self._first} is complete", "green")
         self._until({self._second: 8})
 
-    def second_ends(self) -> World:
-        world = self._complete(self._second)
+    def second_ends(self) -> None:
+        self._complete(self._second)
         self._screen.say(f"   {self._second} is complete", "green")
-        return world
 
     def _complete(self, name: str) -> World:
         if self._lets_go:

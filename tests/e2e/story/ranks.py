@@ -26,7 +26,7 @@ def _manifest(stage: Stage) -> dict:
 def play(stage: Stage, screen: Screen) -> list[checks.Check]:
     stage.clear()
     job = _manifest(stage)
-    with Watcher(ApiServer(stage.kubectl), NAMESPACE, screen.show) as watcher:
+    with Watcher(ApiServer(stage.kubectl), [NAMESPACE], screen.show) as watcher:
         scene = Scene(_NAME, stage, screen, watcher)
         scene.apply(job)
         scene.wait(f"{_LEARNERS} learners of {_GPUS} GPUs train", lambda each: each.trains_on(_LEARNERS))

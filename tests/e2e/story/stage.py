@@ -16,6 +16,8 @@ NAMESPACE = "pliant-demo"
 OPERATOR_NAMESPACE = "pliant-system"
 MONITORING_NAMESPACE = "pliant-monitoring"
 GPUS_TOTAL = 8
+# Marks the namespaces and the queue of a team; its value is the name of the team.
+TEAM_LABEL = "pliant-demo/team"
 
 _EPOCHS = "--epochs="
 
@@ -57,6 +59,7 @@ class Stage:
         if self.kubectl.attempt("get", "namespace", NAMESPACE).returncode == 0:
             self.kubectl.run("delete", "elastictrainingjobs", "--all", "--wait", "--timeout=120s")
             self.kubectl.run("delete", "pods", "--all", "--wait", "--timeout=120s")
+        self.kubectl.run("delete", "namespaces,trainingqueues", f"--selector={TEAM_LABEL}", "--wait", "--timeout=120s")
         reference.forget()
         self.kubectl.run("apply", "-k", str(DEMO))
 

@@ -27,7 +27,7 @@ def manifest(stage: Stage) -> dict:
 def play(stage: Stage, screen: Screen) -> list[checks.Check]:
     stage.clear()
     job = manifest(stage)
-    with Watcher(ApiServer(stage.kubectl), NAMESPACE, screen.show) as watcher:
+    with Watcher(ApiServer(stage.kubectl), [NAMESPACE], screen.show) as watcher:
         scene = Scene(_NAME, stage, screen, watcher)
         suspended = _suspend(scene, job)
         vanished = _vanish(scene)

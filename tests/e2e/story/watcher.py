@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from .api_server import ApiServer, ApiUnavailable
 from .errors import StoryError
@@ -13,11 +13,12 @@ _MAX_BLIND_SECONDS = 60.0  # a wait fails when the API server has been unreachab
 
 
 class Watcher:
-    """A thread that samples the jobs of one namespace. `on_world` is called on it with every new sample."""
+    """A thread that samples the jobs of the namespaces, in which no two have the same name. `on_world` is called on it
+    with every new sample."""
 
-    def __init__(self, api: ApiServer, namespace: str, on_world: Callable[[World], None]) -> None:
+    def __init__(self, api: ApiServer, namespaces: Sequence[str], on_world: Callable[[World], None]) -> None:
         self._api = api
-        self._namespace = namespace
+        self._namespaces = namespaces
         self._on_world = on_world
         self._changed = threading.Condition()
         # Guarded by _changed.
@@ -92,21 +93,24 @@ class Watcher:
                 self._changed.notify_all()
 
     def _look(self) -> World:
-        namespace = f"namespaces/{self._namespace}"
         now = time.time()
-        jobs = self._api.items(f"/apis/pliant.dev/v1alpha1/{namespace}/elastictrainingjobs")
-        selector = "labelSelector=app.kubernetes.io%2Fmanaged-by%3Dpliant"
-        pods = self._api.items(f"/api/v1/{namespace}/pods?{selector}")
-        parsed = [Pod.parse(pod) for pod in pods]
-        for job in map(Job.parse, jobs):
-            self._ask_coordinator(job, coordinator_of(job, parsed))
+        jobs, pods = [], []
+        for namespace in self._namespaces:
+            jobs_here = self._api.items(f"/apis/pliant.dev/v1alpha1/namespaces/{namespace}/elastictrainingjobs")
+            selector = "labelSelector=app.kubernetes.io%2Fmanaged-by%3Dpliant"
+            pods_here = self._api.items(f"/api/v1/namespaces/{namespace}/pods?{selector}")
+            parsed = [Pod.parse(pod) for pod in pods_here]
+            for job in map(Job.parse, jobs_here):
+                self._ask_coordinator(namespace, job, coordinator_of(job, parsed))
+            jobs += jobs_here
+            pods += pods_here
         return make_world(now, jobs, pods, self._progress)
 
-    def _ask_coordinator(self, job: Job, coordinator: Pod | None) -> None:
+    def _ask_coordinator(self, namespace: str, job: Job, coordinator: Pod | None) -> None:
         """Without an answer the last one is kept: the training also continues without a coordinator."""
         if coordinator is None:
             return
-        path = f"/api/v1/namespaces/{self._namespace}/pods/{coordinator.name}:{COORDINATOR_PORT}/proxy/progress"
+        path = f"/api/v1/namespaces/{namespace}/pods/{coordinator.name}:{COORDINATOR_PORT}/proxy/progress"
         try:
             self._progress[job.uid] = Progress.parse(self._api.get(path))
         except ApiUnavailable:

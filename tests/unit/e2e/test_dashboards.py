@@ -65,7 +65,7 @@ class DashboardsTest(unittest.TestCase):
         with self.assertRaisesRegex(StoryError, r"no variable \$user"):
             dashboards.expand('gpus{user="$user"}', DASHBOARD, "30s")
 
-    def test_the_last_value_is_shown_and_a_panel_without_data_is_named(self) -> None:
+    def test_the_last_and_the_highest_value_are_shown_and_a_panel_without_data_is_named(self) -> None:
         prometheus = Prometheus({
             "sum": [series(["8", "4", "NaN"], job_name="one"), series(["4"], job_name="two")],
             "max": [series(["8"])],
@@ -75,10 +75,10 @@ class DashboardsTest(unittest.TestCase):
         self.assertEqual(prometheus.asked[0]["start"], "1000.000")
         self.assertEqual(prometheus.asked[0]["end"], "1600.000")
         expected = [
-            ["GPUs", "one", "4"],
-            ["", "two", "4"],
-            ["", "value", "8"],
-            ["Speed", "-", "no data"],
+            ["GPUs", "one", "4", "8"],
+            ["", "two", "4", "4"],
+            ["", "value", "8", "8"],
+            ["Speed", "-", "no data", "no data"],
         ]
         self.assertEqual(dashboards.rows(answers), expected)
         (problem,) = dashboards.check(answers).problems
