@@ -64,7 +64,7 @@ using Requirements = std::vector<planner::NodeRequirement>;
 // (controller/objects/learner_pod.cc).
 void RemovePin(Requirements& term) {
   const auto pin = std::ranges::find_last_if(term, [](const planner::NodeRequirement& each) {
-    return each.key == kHostnameLabel && each.op == planner::NodeOperator::kIn &&
+    return each.key == planner::kHostnameLabel && each.op == planner::NodeOperator::kIn &&
            each.values.size() == 1;
   });
   if (!pin.empty()) term.erase(pin.begin());

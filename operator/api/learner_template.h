@@ -12,8 +12,6 @@ namespace pliant::api {
 
 // The node that a learner was created for. Its affinity cannot tell: it names a label's value.
 inline constexpr char kAnnotationNode[] = "pliant.dev/node";
-// The label to which a learner's affinity pins it.
-inline constexpr char kHostnameLabel[] = "kubernetes.io/hostname";
 
 // The pod template of a job's learners, as its owner wrote it.
 struct LearnerTemplate {

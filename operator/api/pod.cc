@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "operator/api/fields.h"
 #include "operator/api/learner_template.h"
@@ -90,7 +91,7 @@ bool IsOfDaemonSet(Fields& root) {
 
 void ReadSpec(Fields& spec, Pod& pod) {
   pod.node_name = spec.String("nodeName", "", 253);
-  if (pod.planned_node.empty()) pod.planned_node = PinnedNode(spec);
+  pod.planned_node = PinnedNode(spec);
   spec.Objects("schedulingGates", kMaxList,
                [&](Fields& gate) { pod.scheduling_gates.push_back(gate.String("name")); });
 }
@@ -133,10 +134,10 @@ Result<Pod> DecodePod(const nlohmann::json& object, const std::string& gpu_resou
   Fields root(object);
   pod.requests = ReadTakenBy(object, gpu_resource);
   pod.of_daemon_set = IsOfDaemonSet(root);
-  if (!pod.meta.labels.empty()) pod.planned_node = AnnotatedNode(root);
   root.Object("spec", [&](Fields& spec) { ReadSpec(spec, pod); });
   root.Object("status", [&](Fields& status) { ReadStatus(status, pod); });
   if (pod.meta.labels.empty()) return pod;
+  if (std::string node = AnnotatedNode(root); !node.empty()) pod.planned_node = std::move(node);
   if (auto needs = ReadNeedsOfPod(object, gpu_resource)) {
     pod.asks.needs = std::make_shared<const planner::PodNeeds>(*std::move(needs));
   }

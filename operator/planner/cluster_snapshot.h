@@ -68,6 +68,9 @@ struct PoolView {
   bool operator==(const PoolView&) const = default;
 };
 
+// The label to which a learner's affinity pins it. Its value need not be the node's name.
+inline constexpr char kHostnameLabel[] = "kubernetes.io/hostname";
+
 // A node whose GPUs of two kinds belong to two pools is there twice.
 struct NodeView {
   std::string name;

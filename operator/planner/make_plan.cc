@@ -51,7 +51,7 @@ std::optional<Sharing> ShareWithProtection(const Model& model, const Policy& pol
 
 NewLearner NewLearnerOn(const Node& node) {
   NewLearner learner{.node = std::string(node.name)};
-  const auto hostname = node.view->labels.find("kubernetes.io/hostname");
+  const auto hostname = node.view->labels.find(kHostnameLabel);
   if (hostname != node.view->labels.end()) learner.hostname = hostname->second;
   return learner;
 }

@@ -4,7 +4,6 @@
 #include <array>
 #include <map>
 #include <set>
-#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -45,11 +44,6 @@ int StateRank(const LearnerView& learner) {
   return 4;
 }
 
-std::span<const std::string> Keys(const PoolView& pool) {
-  const std::span<const std::string> keys(pool.topology_keys);
-  return keys.first(std::min<std::size_t>(keys.size(), kMaxTopologyKeys));
-}
-
 std::string_view NameOf(const Queue& queue) { return queue.view->name; }
 
 class Builder {
@@ -66,7 +60,7 @@ class Builder {
     AddNodes();
     CountLearnersOfOtherPools();
     for (const Node& node : model_.nodes) node_views_.push_back(node.view);
-    model_.topology = Topology(Keys(model_.pool), node_views_);
+    model_.topology = Topology(model_.pool.topology_keys, node_views_);
     AddJobs();
     for (Job& job : model_.jobs) {
       CountOccupied(job);
@@ -340,17 +334,14 @@ class Builder {
   // Learners that are alone in their domain leave first, or, if the job spreads, those that have
   // most others there.
   void RankHeld(const JobView& job, std::vector<Held>& held) const {
-    const int levels = model_.topology.levels();
-    const auto domain_of = [&](NodeIndex node, int level) {
-      return level == levels ? node : model_.topology.DomainOf(node, level);
-    };
+    const Topology& topology = model_.topology;
     const bool spreads = job.placement == PlacementPolicy::kSpread;
     for (auto each = held.begin(); each != held.end(); ++each) {
-      for (int level = 0; level <= levels; ++level) {
-        const int domain = domain_of(each->node, level);
+      for (int level = 0; level <= topology.last_level(); ++level) {
+        const int domain = topology.DomainOf(each->node, level);
         const auto others = std::count_if(
             held.begin(), spreads ? each : held.end(),
-            [&](const Held& other) { return domain_of(other.node, level) == domain; });
+            [&](const Held& other) { return topology.DomainOf(other.node, level) == domain; });
         each->rank[2 * level] = static_cast<int>(spreads ? others : -others);
         each->rank[2 * level + 1] = spreads ? 0 : domain;
       }

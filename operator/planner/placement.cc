@@ -1,6 +1,7 @@
 #include "operator/planner/placement.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <optional>
 #include <span>
@@ -22,7 +23,7 @@ struct DomainRoom {
 class Placing {
  public:
   Placing(const Model& model, Assignment& placed, JobIndex job)
-      : model_(model), placed_(placed), job_(job), levels_(model.topology.levels()) {}
+      : model_(model), placed_(placed), job_(job), last_level_(model.topology.last_level()) {}
 
   // Places `wanted` learners, all or as many as fit.
   void Run(LearnerCount wanted) {
@@ -35,10 +36,10 @@ class Placing {
   }
 
  private:
-  // The last level is that of single nodes.
-  int DomainOf(NodeIndex node, int level) const {
-    return level == levels_ ? node : model_.topology.DomainOf(node, level);
-  }
+  // Learners of the job in the domains of a node, the widest domain first.
+  using Neighbours = std::array<LearnerCount, kMaxTopologyKeys + 1>;
+
+  int DomainOf(NodeIndex node, int level) const { return model_.topology.DomainOf(node, level); }
 
   // Returns those of `nodes` that are in the domain of `node`.
   std::vector<NodeIndex> Near(NodeIndex node, int level,
@@ -61,7 +62,7 @@ class Placing {
   bool PackAtHome(const std::vector<NodeIndex>& nodes, LearnerCount wanted) {
     const std::span<const Claim> claims = placed_.ClaimsOf(job_);
     if (claims.empty()) return false;
-    for (int level = levels_ - 1; level >= 0; --level) {
+    for (int level = last_level_ - 1; level >= 0; --level) {
       const NodeIndex home = claims.front().node;
       const bool has_all = std::ranges::all_of(claims, [&](const Claim& claim) {
         return DomainOf(claim.node, level) == DomainOf(home, level);
@@ -81,7 +82,7 @@ class Placing {
   void Pack(const std::vector<NodeIndex>& nodes, int level, LearnerCount wanted) {
     while (wanted > 0) {
       std::optional<DomainRoom> best;
-      int at = levels_;
+      int at = last_level_;
       for (; at >= level; --at) {
         best = BestDomain(nodes, at, wanted);
         if (!best || best->slots >= wanted) break;
@@ -89,7 +90,7 @@ class Placing {
       if (!best) return;
       at = std::max(at, level);  // if no domain takes all: the widest one that takes most
       const auto share = static_cast<LearnerCount>(std::min<std::int64_t>(best->slots, wanted));
-      if (at < levels_) {
+      if (at < last_level_) {
         Pack(Near(best->node, at, nodes), at + 1, share);
       } else if (!Fill(best->node, share)) {
         return;
@@ -136,38 +137,38 @@ class Placing {
   // Each learner goes to the widest domain with the fewest of the job, within it to the next
   // narrower one, and so on; among equal nodes, to one where it can start at once.
   void Spread(const std::vector<NodeIndex>& nodes, LearnerCount wanted) {
+    // Learners of the job by level and domain.
+    std::vector learners(last_level_ + 1, std::vector<LearnerCount>(model_.nodes.size()));
+    const auto count = [&](NodeIndex node, LearnerCount more) {
+      for (int level = 0; level <= last_level_; ++level) {
+        learners[level][DomainOf(node, level)] += more;
+      }
+    };
+    for (const Claim& claim : placed_.ClaimsOf(job_)) count(claim.node, claim.learners);
     for (; wanted > 0; --wanted) {
       std::optional<NodeIndex> best;
-      std::tuple<std::vector<LearnerCount>, bool, std::int64_t> best_score;
+      std::tuple<Neighbours, bool, std::int64_t> best_score;
       for (const NodeIndex node : nodes) {
         const std::int64_t slots = placed_.SlotsOn(job_, node);
         if (slots == 0) continue;
-        auto score = std::tuple(Neighbours(node), placed_.FreeSlotsOn(job_, node) == 0, -slots);
+        Neighbours neighbours{};
+        for (int level = 0; level <= last_level_; ++level) {
+          neighbours[level] = learners[level][DomainOf(node, level)];
+        }
+        const auto score = std::tuple(neighbours, placed_.FreeSlotsOn(job_, node) == 0, -slots);
         if (best && score >= best_score) continue;
         best = node;
-        best_score = std::move(score);
+        best_score = score;
       }
       if (!best || !placed_.AddOn(job_, *best)) return;
+      count(*best, 1);
     }
-  }
-
-  // Learners of the job in the node's domains, the widest one first.
-  std::vector<LearnerCount> Neighbours(NodeIndex node) const {
-    std::vector<LearnerCount> neighbours(levels_ + 1);
-    for (const Claim& claim : placed_.ClaimsOf(job_)) {
-      for (int level = 0; level <= levels_; ++level) {
-        if (DomainOf(claim.node, level) == DomainOf(node, level)) {
-          neighbours[level] += claim.learners;
-        }
-      }
-    }
-    return neighbours;
   }
 
   const Model& model_;
   Assignment& placed_;
   const JobIndex job_;
-  const int levels_;
+  const int last_level_;
 };
 
 }  // namespace

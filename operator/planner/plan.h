@@ -75,7 +75,7 @@ struct Reason {
 // A learner to create.
 struct NewLearner {
   std::string node;
-  std::string hostname;  // the node's label kubernetes.io/hostname; "": it has none
+  std::string hostname;  // the node's kHostnameLabel; "": it has none
   bool operator==(const NewLearner&) const = default;
 };
 

@@ -36,7 +36,7 @@ bool HasLabel(const NodeView* node, const std::string& key) {
 
 Topology::Topology(std::span<const std::string> keys, std::span<const NodeView* const> nodes) {
   std::vector<int> outer(nodes.size());
-  for (const std::string& key : keys) {
+  for (const std::string& key : keys.first(std::min<std::size_t>(keys.size(), kMaxTopologyKeys))) {
     const bool is_used =
         std::ranges::any_of(nodes, [&](const NodeView* node) { return HasLabel(node, key); });
     if (!is_used) continue;

@@ -39,20 +39,17 @@ from story.errors import StoryError
 from story.operator_pod import kill_leader
 from story.screen import Screen
 from story.stage import Stage
+from story.told import Told
 
 Moment = Callable[[Stage, Screen], list[Check]]
 
 
 def demo(stage: Stage, screen: Screen) -> list[Check]:
-    told = plot.play(stage, screen)
-    ending.show(told, screen)
-    return told.checks
+    return shown(plot.play(stage, screen), screen)
 
 
 def two_teams(stage: Stage, screen: Screen) -> list[Check]:
-    told = teams.play(stage, screen)
-    ending.show(told, screen)
-    return told.checks
+    return shown(teams.play(stage, screen), screen)
 
 
 def story_with_kills(stage: Stage, screen: Screen) -> list[Check]:
@@ -64,6 +61,11 @@ def story_with_kills(stage: Stage, screen: Screen) -> list[Check]:
     told = plot.play(
         stage, screen, kill, jobs_on=two_kinds_of_jobs, check=checks.check_training, shard_milliseconds=100
     )
+    return shown(told, screen)
+
+
+def shown(told: Told, screen: Screen) -> list[Check]:
+    """Shows the end of a story. Returns its checks."""
     ending.show(told, screen)
     return told.checks
 

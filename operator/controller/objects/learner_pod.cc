@@ -129,7 +129,7 @@ void PinToNode(json& spec, const planner::NewLearner& place) {
     if (place.hostname.empty()) {
       ListAt(term, "matchFields").push_back(In("metadata.name", place.node));
     } else {
-      ListAt(term, "matchExpressions").push_back(In(api::kHostnameLabel, place.hostname));
+      ListAt(term, "matchExpressions").push_back(In(planner::kHostnameLabel, place.hostname));
     }
   }
 }

@@ -2,7 +2,6 @@
 borrows until it is needed."""
 
 import dataclasses
-import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

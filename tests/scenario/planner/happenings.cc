@@ -1,7 +1,6 @@
 #include "tests/scenario/planner/happenings.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -123,7 +122,7 @@ void Configure(Fields& fields, const std::string& queues, TimedWorld& timed) {
 
 // Jobs.
 
-constexpr std::array<std::string_view, 2> kPlacements = {"Pack", "Spread"};
+constexpr std::string_view kPlacements[] = {"Pack", "Spread"};
 
 void ReadJob(Fields& fields, JobView& job, TimedWorld::Program& program) {
   if (const auto learners = fields.Take("learners")) {

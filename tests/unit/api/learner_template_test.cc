@@ -69,12 +69,14 @@ TEST(LearnerTemplate, ReadsNeedsWithoutThePinOfALearner) {
     std::vector<std::vector<planner::NodeRequirement>> affinity;
   } kCases[] = {
       {R"([{"matchExpressions": [)" + pin + "]}]", true, {}},
-      {R"([{"matchExpressions": [)" + pin + "]}]", false, {{one(kHostnameLabel, "host-1")}}},
+      {R"([{"matchExpressions": [)" + pin + "]}]",
+       false,
+       {{one(planner::kHostnameLabel, "host-1")}}},
       {R"([{"matchExpressions": [)" + other + "," + pin + "]}]", true, {{one("zone", "a")}}},
       {R"([{"matchExpressions": [)" + other + "," + pin + R"(]}, {"matchExpressions": [)" + pin +
            "," + pin + "]}]",
        true,
-       {{one("zone", "a")}, {one(kHostnameLabel, "host-1")}}},
+       {{one("zone", "a")}, {one(planner::kHostnameLabel, "host-1")}}},
       {R"([{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}], "matchExpressions": [)" +
            pin + R"(]}, {"matchExpressions": [)" + other + "," + pin + "]}]",
        true,
