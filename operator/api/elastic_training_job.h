@@ -159,6 +159,9 @@ struct JobStatus {
   int desired_learners = 0;
   int entitlement = 0;
   std::optional<FrozenTraining> training;
+  // The product of the GPUs on which it trains; empty: it has not trained, is not bitwise, or its
+  // nodes do not say it.
+  std::string gpu_product;
   std::int64_t coordinator_term = 0;
   std::string coordinator_image;
   int credentials_version = 1;  // version of how its coordinators prove which job they belong to

@@ -79,6 +79,7 @@ void ReadStatus(Fields& fields, JobStatus& status) {
                                      .seed = LongCount(training, "seed"),
                                      .reproducibility = ReadReproducibility(training)};
   });
+  status.gpu_product = fields.String("gpuProduct", "", 63);
   status.coordinator_term = LongCount(fields, "coordinatorTerm");
   status.coordinator_image = fields.String("coordinatorImage", "", 1024);
   status.credentials_version = fields.Int("credentialsVersion", 1, 1, INT32_MAX);
@@ -114,6 +115,7 @@ json EncodeStatus(const JobStatus& status) {
       {"learners", status.learners},
       {"desiredLearners", status.desired_learners},
       {"entitlement", status.entitlement},
+      {"gpuProduct", OrNull(status.gpu_product)},
       {"coordinatorTerm", status.coordinator_term},
       {"coordinatorImage", OrNull(status.coordinator_image)},
       {"credentialsVersion",

@@ -122,10 +122,26 @@ void Admission::KeepPresent() {
   for (const JobIndex job : beyond) KeepMinimum(job);
 }
 
+// Tries the GPU products that the job may use until `give` returns true.
+template <typename Give>
+bool Admission::OnSomeProduct(JobIndex job, const Give& give) {
+  const std::vector<int>& fits = model_.jobs[job].fits;
+  Assignment& assignment = sharing_.assignment;
+  if (fits.size() == 1 || assignment.LearnersOf(job) > 0) return give();
+  for (const int fit : fits) {
+    assignment.UseFit(job, fit);
+    if (give()) return true;
+  }
+  assignment.UseFit(job, fits.front());
+  return false;
+}
+
 bool Admission::GiveMinimum(JobIndex job) {
   const Job& of = model_.jobs[job];
   const LearnerCount lacking = of.minimum - sharing_.assignment.LearnersOf(job);
-  if (of.demand < of.minimum || !sharing_.assignment.Add(job, lacking)) return false;
+  if (of.demand < of.minimum) return false;
+  const auto give = [&] { return sharing_.assignment.Add(job, lacking); };
+  if (!OnSomeProduct(job, give)) return false;
   Standing(job) = kAdmitted;
   return true;
 }
@@ -205,7 +221,7 @@ AdmissionState Admission::WhyNever(JobIndex job) const {
   if (!queue.exists) return kQueueMissing;
   if (!model_.pool_exists) return kPoolMissing;
   if (!queue.admits()) return kQueueStopped;
-  const Fit& fit = model_.fits[of.fit];
+  const Fit& fit = sharing_.assignment.FitOf(job);
   if (fit.slots == 0) return kNoNodeFits;
   if (fit.slots < of.minimum) return kTooLarge;
   if (of.demand < of.minimum) return kCapped;
@@ -239,10 +255,14 @@ bool Admission::IsWithheld(std::int64_t gpus, JobIndex job) const {
 
 bool Admission::Reclaim(JobIndex job) {
   if (!QueueOf(job).evicts) return false;
+  return OnSomeProduct(job, [&] { return ReclaimOnProduct(job); });
+}
+
+bool Admission::ReclaimOnProduct(JobIndex job) {
   // A reclaim that failed once fails again while nothing is released, and each try looks at all
   // jobs.
   const Job& of = model_.jobs[job];
-  const FailedReclaim failed{of.queue, of.fit, of.minimum};
+  const FailedReclaim failed{of.queue, sharing_.assignment.FitIndexOf(job), of.minimum};
   if (failed_reclaims_.contains(failed) || failed_reclaims_.size() >= kMaxFailedReclaims) {
     return false;
   }
@@ -283,7 +303,8 @@ bool Admission::Pass(JobIndex job) {
   const std::int64_t gpus = model_.GpusOf(job, lacking);
   if (UsedByQueueOf(job) + gpus > model_.QueueOf(job).limit_gpus()) return false;
   const std::int64_t withheld = sharing_.queues[model_.jobs[job].queue].withheld_gpus;
-  return assignment.free_gpus() - gpus >= withheld && assignment.Add(job, lacking);
+  return assignment.free_gpus() - gpus >= withheld &&
+         OnSomeProduct(job, [&] { return assignment.Add(job, lacking); });
 }
 
 std::vector<JobIndex> Admission::WhoMayPass() {

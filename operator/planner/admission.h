@@ -45,8 +45,11 @@ class Admission {
   AdmissionState Admit(JobIndex job, int jobs_before);
   AdmissionState WhyNever(JobIndex job) const;
   AdmissionState Wait(JobIndex job, AdmissionState why);
+  template <typename Give>
+  bool OnSomeProduct(JobIndex job, const Give& give);
   bool GiveMinimum(JobIndex job);
   bool Reclaim(JobIndex job);
+  bool ReclaimOnProduct(JobIndex job);
   bool IsOwed(JobIndex job) const;
   bool IsWithheld(std::int64_t gpus, JobIndex job) const;
   bool Pass(JobIndex job);

@@ -13,6 +13,7 @@ Assignment::Assignment(const Model& model)
       uses_(model.nodes.size()),
       claims_(model.jobs.size()),
       total_(model.jobs.size()),
+      fit_(model.jobs.size()),
       queue_gpus_(model.queues.size()),
       closed_(model.nodes.size()),
       cursor_(model.fits.size()),
@@ -21,7 +22,15 @@ Assignment::Assignment(const Model& model)
     free_gpus_ += node.room.gpus;
     overcommitted_gpus_ += std::max<std::int64_t>(node.held_gpus - node.room.gpus, 0);
   }
+  for (JobIndex job = 0; job < std::ssize(model.jobs); ++job) {
+    if (model.jobs[job].active) fit_[job] = model.jobs[job].fits.front();
+  }
   for (const GpuBudget& budget : model.budgets) budget_left_.push_back(budget.gpus);
+}
+
+void Assignment::UseFit(JobIndex job, int fit) {
+  CHECK(total_[job] == 0, "learners of one job are on GPUs of one product");
+  fit_[job] = fit;
 }
 
 bool Assignment::IsInBudget(JobIndex job, LearnerCount learners) const {
@@ -127,8 +136,8 @@ bool Assignment::AddWithoutMoving(JobIndex job) {
   for (const HeldAt& held : of.held_at) {
     if (LearnersOn(job, held.node) < held.learners && AddOn(job, held.node)) return true;
   }
-  const std::vector<NodeIndex>& nodes = model_.fits[of.fit].nodes;
-  for (std::size_t& cursor = cursor_[of.fit]; cursor < nodes.size(); ++cursor) {
+  const std::vector<NodeIndex>& nodes = FitOf(job).nodes;
+  for (std::size_t& cursor = cursor_[fit_[job]]; cursor < nodes.size(); ++cursor) {
     if (AddOn(job, nodes[cursor])) return true;
   }
   return false;
@@ -136,7 +145,7 @@ bool Assignment::AddWithoutMoving(JobIndex job) {
 
 bool Assignment::AddOne(JobIndex job) {
   if (AddWithoutMoving(job)) return true;
-  const int fit = model_.jobs[job].fit;
+  const int fit = fit_[job];
   if (exhausted_[fit] && !LacksHeld(job)) return false;
   if (AddByMoving(job, Migration::kNever) || AddByMoving(job, Migration::kAllowed)) return true;
   if (AddByClearing(job)) return true;
@@ -208,7 +217,7 @@ bool Assignment::AddByMoving(JobIndex job, Migration migration) {
     for (const HeldAt& held : model_.jobs[mover].held_at) {
       if (LearnersOn(mover, held.node) < held.learners) consider(held.node, mover, freed_by);
     }
-    const int fit = model_.jobs[mover].fit;
+    const int fit = fit_[mover];
     if (only_held || seen_fit[fit]) return;
     seen_fit[fit] = true;
     for (const NodeIndex node : model_.fits[fit].nodes) consider(node, mover, freed_by);
@@ -250,7 +259,7 @@ bool Assignment::AddByClearing(JobIndex job) {
     auto operator<=>(const Option&) const = default;
   };
   std::vector<Option> options;
-  for (const NodeIndex node : model_.fits[model_.jobs[job].fit].nodes) {
+  for (const NodeIndex node : FitOf(job).nodes) {
     const std::int64_t left = FreeGpusOn(node);
     if (left > 0) options.push_back({needs.gpus - left, node});
   }

@@ -30,6 +30,11 @@ class Assignment {
  public:
   explicit Assignment(const Model& model);  // `model` outlives the assignment
 
+  // The first of Job::fits until UseFit is called.
+  const Fit& FitOf(JobIndex job) const { return model_.fits[fit_[job]]; }
+  int FitIndexOf(JobIndex job) const { return fit_[job]; }
+  void UseFit(JobIndex job, int fit);  // the job has no learners
+
   LearnerCount LearnersOf(JobIndex job) const { return total_[job]; }
   std::span<const Claim> ClaimsOf(JobIndex job) const { return claims_[job]; }
 
@@ -94,6 +99,7 @@ class Assignment {
   std::vector<NodeUse> uses_;               // by node
   std::vector<std::vector<Claim>> claims_;  // by job
   std::vector<LearnerCount> total_;         // by job
+  std::vector<int> fit_;                    // by job
   std::vector<std::int64_t> queue_gpus_;    // by queue
   std::vector<std::int64_t> budget_left_;   // GPUs, by budget
   std::vector<char> closed_;                // by node

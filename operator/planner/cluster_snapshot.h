@@ -71,6 +71,9 @@ struct PoolView {
 // The label to which a learner's affinity pins it. Its value need not be the node's name.
 inline constexpr char kHostnameLabel[] = "kubernetes.io/hostname";
 
+// Names the product of a node's GPUs. Nodes without it count as one product of their own.
+inline constexpr char kGpuProductLabel[] = "nvidia.com/gpu.product";
+
 // A node whose GPUs of two kinds belong to two pools is there twice.
 struct NodeView {
   std::string name;
@@ -221,6 +224,8 @@ struct JobView {
   Reproducibility reproducibility = Reproducibility::kBitwise;
   PodNeeds needs;  // needs.resources.gpus is gpusPerLearner
   PlacementPolicy placement = PlacementPolicy::kPack;
+  // The product of the GPUs on which it began to train; "": none yet. Only a bitwise job has one.
+  std::string gpu_product;
 
   bool suspended = false;
   bool finished = false;  // succeeded, failed permanently, or being deleted

@@ -57,6 +57,8 @@ std::string_view ToString(Obstacle obstacle) {
       return "with too little CPU";
     case Obstacle::kMemory:
       return "with too little memory";
+    case Obstacle::kProduct:
+      return "of another GPU product";
   }
   return "";
 }

@@ -18,7 +18,8 @@ enum class Obstacle : std::uint8_t {
   kLabels,
   kGpus,
   kCpu,
-  kMemory
+  kMemory,
+  kProduct,  // not the GPU product of the job
 };
 // describes nodes: "not ready", "with too little memory"
 std::string_view ToString(Obstacle obstacle);

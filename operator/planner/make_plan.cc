@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <ranges>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -81,6 +82,19 @@ void SortLearners(const Model& model, JobIndex index, const Assignment& placed,
   }
 }
 
+std::string ProductOf(const Model& model, JobIndex index, const Assignment& placed) {
+  const JobView& job = *model.jobs[index].view;
+  const std::span<const Claim> claims = placed.ClaimsOf(index);
+  if (job.reproducibility != Reproducibility::kBitwise) return "";
+  if (!job.gpu_product.empty() || claims.empty()) return job.gpu_product;
+  if (const auto& product = placed.FitOf(index).product) return std::string(*product);
+  // All nodes are of one product. A node that is gone says none.
+  const auto on_known_node = std::ranges::find_if(
+      claims, [&](const Claim& claim) { return model.nodes[claim.node].view != nullptr; });
+  if (on_known_node == claims.end()) return "";
+  return std::string(model.nodes[on_known_node->node].product);
+}
+
 // The pools that objects define or name, by name.
 std::vector<PoolScope> ScopesOf(const ClusterSnapshot& snapshot) {
   std::map<std::string_view, PoolScope> scopes;
@@ -153,12 +167,14 @@ void PlanPool(const ClusterSnapshot& snapshot, const PoolScope& scope, const Pol
                       .entitled_gpus = fair.shares[index].entitled_gpus,
                       .entitlement = fair.shares[index].entitled_learners,
                       .demand = job.active ? job.demand : 0,
+                      .gpu_product = ProductOf(model, index, placed),
                       .cap = job.cap};
     SortLearners(model, index, placed, decision);
     decision.reason = WhyThisSize({.model = model,
                                    .job = index,
                                    .fair = fair.shares[index],
                                    .given = given.shares[index],
+                                   .assignment = given.assignment,
                                    .queue = given.queues[job.queue],
                                    .priorities = priorities[job.queue]});
     plan.decisions.push_back(std::move(decision));

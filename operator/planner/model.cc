@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <ranges>
 #include <set>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 
 #include "base/earliest.h"
 #include "operator/planner/feasibility.h"
+#include "operator/planner/gpu_products.h"
 #include "operator/planner/sizes.h"
 
 namespace pliant::planner {
@@ -21,12 +23,19 @@ namespace {
 // Everything that decides which nodes a job may use.
 struct FitKey {
   const PodNeeds* needs = nullptr;
+  std::optional<std::string_view> product;
   std::vector<std::string_view> avoided;  // sorted
 
   bool operator<(const FitKey& other) const {
-    return std::tie(*needs, avoided) < std::tie(*other.needs, other.avoided);
+    return std::tie(*needs, product, avoided) <
+           std::tie(*other.needs, other.product, other.avoided);
   }
 };
+
+std::string_view ProductOf(const NodeView& node) {
+  const auto label = node.labels.find(kGpuProductLabel);
+  return label == node.labels.end() ? std::string_view() : std::string_view(label->second);
+}
 
 bool MayStart(const NodeView& node) { return node.ready && node.schedulable; }
 
@@ -65,9 +74,12 @@ class Builder {
     for (Job& job : model_.jobs) {
       CountOccupied(job);
       if (!job.active) continue;
-      job.fit = FitOf(*job.view);
       Withdraw(job);
       SetDemand(job);
+    }
+    SetFits();
+    for (Job& job : model_.jobs) {
+      if (!job.active) continue;
       SortHeld(job);
       SetProtection(job);
     }
@@ -86,7 +98,7 @@ class Builder {
   void AddNodes() {
     for (const NodeView& view : snapshot_.nodes) {
       if (view.pool != scope_.pool.name) continue;
-      Node node{.view = &view, .name = view.name};
+      Node node{.view = &view, .name = view.name, .product = ProductOf(view)};
       if (MayStart(view)) {
         node.room = view.allocatable - view.foreign;
         node.room.gpus = std::max<std::int64_t>(node.room.gpus, 0);
@@ -201,7 +213,11 @@ class Builder {
   // Learners of the job that its nodes can have: as many as fit if the nodes are empty, or more
   // where more are. Nodes that take no new learners count with those that they have.
   std::int64_t LearnersThatFit(const Job& job) const {
-    const Fit& fit = model_.fits[job.fit];
+    if (job.fits.size() > 1) {
+      const auto slots = [this](int fit) { return model_.fits[fit].slots; };
+      return std::ranges::max(job.fits | std::views::transform(slots));
+    }
+    const Fit& fit = model_.fits[job.fits.front()];
     std::int64_t learners = fit.slots;
     for (const HeldAt& held : job.held_at) {
       const bool takes_more = std::ranges::binary_search(fit.nodes, held.node);
@@ -228,8 +244,33 @@ class Builder {
     }
   }
 
-  int FitOf(const JobView& view) {
+  // Decides what each job can use.
+  void SetFits() {
+    GpuProducts products(model_, [this](const Job& job, std::string_view product) {
+      return FitOf(*job.view, product);
+    });
+    only_product_ = products.Only();
+    std::vector<Job*> jobs;
+    for (Job& job : model_.jobs) {
+      if (job.active) jobs.push_back(&job);
+    }
+    if (products.AreSeveral()) {
+      std::ranges::sort(jobs, [](const Job* left, const Job* right) {
+        return std::tie(left->view->submitted, left->view->key) <
+               std::tie(right->view->submitted, right->view->key);
+      });
+    }
+    for (Job* job : jobs) {
+      for (const std::string_view product : products.ChoicesFor(*job)) {
+        job->fits.push_back(FitOf(*job->view, product));
+      }
+      if (job->fits.empty()) job->fits.push_back(FitOf(*job->view, std::nullopt));
+    }
+  }
+
+  int FitOf(const JobView& view, std::optional<std::string_view> product) {
     FitKey key{.needs = &view.needs};
+    if (product != only_product_) key.product = product;
     for (const AvoidedNode& avoided : view.avoided) {
       if (avoided.until <= snapshot_.now) continue;
       key.avoided.push_back(avoided.node);
@@ -239,12 +280,16 @@ class Builder {
     const auto [at, is_new] = fits_.try_emplace(key, static_cast<int>(model_.fits.size()));
     if (!is_new) return at->second;
     Fit fit{.needs = view.needs.resources,
+            .product = key.product,
             .obstacles = memory_.Compare(scope_.pool.name, view.needs, node_views_)};
     for (NodeIndex index = 0; index < std::ssize(model_.nodes); ++index) {
       const Node& node = model_.nodes[index];
       if (node.view == nullptr) continue;
       Obstacle& obstacle = fit.obstacles[index];
       obstacle = ObstacleOn(*node.view, view.needs, obstacle);
+      if (obstacle == Obstacle::kNone && key.product && node.product != *key.product) {
+        obstacle = Obstacle::kProduct;
+      }
       if (obstacle != Obstacle::kNone) continue;
       if (std::ranges::binary_search(key.avoided, node.name)) continue;
       fit.nodes.push_back(index);
@@ -320,7 +365,8 @@ class Builder {
       return false;
     }
     return learner.state != LearnerState::kGated ||
-           std::ranges::binary_search(model_.fits[job.fit].nodes, model_.NodeNamed(learner.node));
+           std::ranges::binary_search(model_.fits[job.fits.front()].nodes,
+                                      model_.NodeNamed(learner.node));
   }
 
   struct Held {
@@ -401,6 +447,7 @@ class Builder {
   Model model_;
   std::vector<const NodeView*> node_views_;
   std::map<FitKey, int> fits_;
+  std::optional<std::string_view> only_product_;  // of all nodes; absent: they differ
 };
 
 }  // namespace

@@ -24,6 +24,7 @@ using QueueIndex = int;
 struct Node {
   const NodeView* view = nullptr;  // null: a learner runs there, but the snapshot has no such node
   std::string_view name;
+  std::string_view product;  // the kGpuProductLabel; "": it has none
   // Resources that learners may use; 0 on a node that takes no new learners. A learner that holds
   // GPUs on such a node may keep them.
   Resources room;
@@ -42,6 +43,7 @@ struct HeldAt {
 // A class of jobs with equal constraints: they may use the same nodes in the same way.
 struct Fit {
   Resources needs;
+  std::optional<std::string_view> product;  // only nodes of this GPU product; absent: any
   std::vector<NodeIndex> nodes;
   std::int64_t slots = 0;  // learners that fit on the nodes if they are empty
   // Obstacles by node, for all nodes; that learners failed on a node is not counted here.
@@ -63,7 +65,9 @@ struct Job {
   const JobView* view = nullptr;
   bool active = false;  // takes part in the sharing: neither suspended nor finished
   QueueIndex queue = 0;
-  int fit = 0;
+  // Alternatives, the best one first: only a bitwise job without learners has several, one for each
+  // GPU product. Not empty if it is active.
+  std::vector<int> fits;
   std::optional<int> budget;  // of its namespace; absent: it has none
   LearnerCount minimum = 1;
   LearnerCount demand = 1;

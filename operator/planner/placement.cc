@@ -27,7 +27,7 @@ class Placing {
 
   // Places `wanted` learners, all or as many as fit.
   void Run(LearnerCount wanted) {
-    const std::vector<NodeIndex>& nodes = model_.fits[model_.jobs[job_].fit].nodes;
+    const std::vector<NodeIndex>& nodes = placed_.FitOf(job_).nodes;
     if (model_.jobs[job_].view->placement == PlacementPolicy::kSpread) {
       Spread(nodes, wanted);
     } else if (!PackAtHome(nodes, wanted)) {
@@ -175,6 +175,9 @@ class Placing {
 
 Assignment Place(const Model& model, const Sharing& sharing) {
   Assignment placed(model);
+  for (JobIndex job = 0; job < std::ssize(model.jobs); ++job) {
+    placed.UseFit(job, sharing.assignment.FitIndexOf(job));
+  }
   const auto missing = [&](JobIndex job) {
     return sharing.shares[job].learners - placed.LearnersOf(job);
   };

@@ -93,6 +93,8 @@ struct Decision {
   std::vector<std::string> keep;   // by name
   std::vector<std::string> drop;   // by name
   std::vector<NewLearner> create;  // gated pods to create, each for its node; sorted by node
+  // The product of its learners' GPUs; "": unknown, or it may use several.
+  std::string gpu_product;
   // To be passed as JobView::cap of the next snapshot; absent: there is none.
   std::optional<DemandCap> cap;
   Reason reason;

@@ -120,11 +120,21 @@ bool MinimumIsAboveShare(const ReasonFacts& facts) {
              job.view->priority * facts.queue.entitled_gpus;
 }
 
+// ", all with GPUs of product NVIDIA-L4, because it is bitwise"; "" if it may use any product
+std::string OneProduct(const ReasonFacts& facts) {
+  const std::optional<std::string_view>& product = facts.assignment.FitOf(facts.job).product;
+  if (!product) return "";
+  if (product->empty()) {
+    return Sentence(", all without the label ", kGpuProductLabel, ", because it is bitwise");
+  }
+  return Sentence(", all with GPUs of product ", *product, ", because it is bitwise");
+}
+
 // Whether it has all nodes that it can use, and less than priority would give.
 bool NodesAreBelowShare(const ReasonFacts& facts) {
   const Job& job = facts.model.jobs[facts.job];
   const bool by_weight = facts.model.QueueOf(facts.job).view->policy == QueuePolicy::kFairShare;
-  return by_weight && facts.given.learners >= facts.model.fits[job.fit].slots &&
+  return by_weight && facts.given.learners >= facts.assignment.FitOf(facts.job).slots &&
          facts.given.learners * job.needs().gpus * facts.priorities <
              job.view->priority * facts.queue.entitled_gpus;
 }
@@ -176,8 +186,8 @@ Reason Admitted(const ReasonFacts& facts) {
               Sentence(Gpus(facts), "with ", job.view->logical_shards,
                        " logical shards the next larger sizes are no faster; ", FairShare(facts))};
     case StoppedBy::kNodes:
-      return {ReasonCode::kNodesFull,
-              Sentence(Gpus(facts), "the nodes that it can use are full; ", FairShare(facts))};
+      return {ReasonCode::kNodesFull, Sentence(Gpus(facts), "the nodes that it can use are full",
+                                               OneProduct(facts), "; ", FairShare(facts))};
     case StoppedBy::kBudget:
       return {ReasonCode::kQuota, Sentence(Gpus(facts), Budget(facts), "; ", FairShare(facts))};
     case StoppedBy::kQueueLimit:
@@ -196,7 +206,7 @@ Reason Admitted(const ReasonFacts& facts) {
 // "no node can run a learner: 1 cordoned, 2 with too little memory"
 std::string WhyNoNodeFits(const ReasonFacts& facts) {
   std::map<Obstacle, std::int64_t> nodes;
-  const Fit& fit = facts.model.fits[facts.model.jobs[facts.job].fit];
+  const Fit& fit = facts.assignment.FitOf(facts.job);
   for (const auto& [node, obstacle] : std::views::zip(facts.model.nodes, fit.obstacles)) {
     if (node.view != nullptr) ++nodes[obstacle];
   }
@@ -209,7 +219,7 @@ std::string WhyNoNodeFits(const ReasonFacts& facts) {
     text += Sentence(separator, count, " ", why);
     separator = ", ";
   }
-  return text;
+  return text + OneProduct(facts);
 }
 
 // ": 2 jobs are before it in queue default"; "" if none is
@@ -289,10 +299,11 @@ Reason WhyThisSize(const ReasonFacts& facts) {
     case AdmissionState::kNoNodeFits:
       return {ReasonCode::kNoNodeFits, WhyNoNodeFits(facts)};
     case AdmissionState::kTooLarge:
-      return {ReasonCode::kTooLarge,
-              Sentence("its minimum of ", MinimumNeeds(job),
-                       " would not fit if nobody else ran: the nodes that it can use take ",
-                       Counted(facts.model.fits[job.fit].slots, "learner"))};
+      return {
+          ReasonCode::kTooLarge,
+          Sentence("its minimum of ", MinimumNeeds(job),
+                   " would not fit if nobody else ran: the nodes that it can use take ",
+                   Counted(facts.assignment.FitOf(facts.job).slots, "learner"), OneProduct(facts))};
   }
   return {};
 }

@@ -10,10 +10,11 @@ namespace pliant::planner {
 struct ReasonFacts {
   const Model& model;
   JobIndex job = 0;
-  const Share& fair;            // what it would get if no job were protected
-  const Share& given;           // what it gets
-  const QueueShares& queue;     // its queue's
-  std::int64_t priorities = 0;  // sum over all jobs of its queue that get learners
+  const Share& fair;             // what it would get if no job were protected
+  const Share& given;            // what it gets
+  const Assignment& assignment;  // of the sharing that gives it
+  const QueueShares& queue;      // its queue's
+  std::int64_t priorities = 0;   // sum over all jobs of its queue that get learners
 };
 
 Reason WhyThisSize(const ReasonFacts& facts);

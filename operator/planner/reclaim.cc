@@ -63,7 +63,7 @@ class Reclaiming {
   // Whether its minimum fits without moving others: that is quick to find out.
   bool HasRoom() const {
     std::int64_t slots = 0;
-    for (const NodeIndex node : model_.fits[model_.jobs[job_].fit].nodes) {
+    for (const NodeIndex node : assignment_.FitOf(job_).nodes) {
       slots += assignment_.SlotsOn(job_, node);
       if (slots >= Lacking()) return true;
     }
@@ -87,7 +87,7 @@ class Reclaiming {
   // Jobs with learners where `job_` could have some.
   std::vector<Borrower> Borrowers() const {
     std::vector<char> is_useful(model_.nodes.size());
-    for (const NodeIndex node : model_.fits[model_.jobs[job_].fit].nodes) is_useful[node] = true;
+    for (const NodeIndex node : assignment_.FitOf(job_).nodes) is_useful[node] = true;
     std::vector<Borrower> borrowers;
     for (JobIndex job = 0; job < std::ssize(model_.jobs); ++job) {
       if (!HasPlace(sharing_.shares[job].standing)) continue;

@@ -32,7 +32,7 @@ std::int64_t Reservations::HoldAndClose(JobIndex job, std::int64_t max_queue_gpu
   const std::int64_t has = Hold(job, max_queue_gpus);
   const Job& of = model_.jobs[job];
   if (assignment_.LearnersOf(job) >= of.minimum) return has;
-  const std::vector<NodeIndex>& nodes = model_.fits[of.fit].nodes;
+  const std::vector<NodeIndex>& nodes = assignment_.FitOf(job).nodes;
   const auto most_free = std::ranges::max_element(
       nodes, {}, [this](NodeIndex node) { return assignment_.FreeGpusOn(node); });
   if (most_free == nodes.end()) return has;
@@ -86,14 +86,14 @@ bool Reservations::KeepsIdleGpus(JobIndex job, bool at_once) {
 }
 
 void Reservations::MarkNodesOf(JobIndex job) {
-  const int fit = model_.jobs[job].fit;
+  const int fit = assignment_.FitIndexOf(job);
   if (std::exchange(fit_is_marked_[fit], true)) return;
   for (const NodeIndex node : model_.fits[fit].nodes) node_is_marked_[node] = true;
   std::ranges::fill(fit_is_behind_, std::nullopt);
 }
 
 bool Reservations::IsBehind(JobIndex job) {
-  const int fit = model_.jobs[job].fit;
+  const int fit = assignment_.FitIndexOf(job);
   if (!fit_is_behind_[fit]) {
     fit_is_behind_[fit] = std::ranges::any_of(
         model_.fits[fit].nodes, [this](NodeIndex node) { return node_is_marked_[node]; });

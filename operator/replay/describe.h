@@ -161,6 +161,7 @@ void Describe(auto& to, T& job) {
   to.Enum("reproducibility", job.reproducibility);
   to.Object("needs", job.needs);
   to.Enum("placement", job.placement);
+  to.Text("gpuProduct", job.gpu_product);
   to.Flag("suspended", job.suspended);
   to.Flag("finished", job.finished);
   to.Time("submitted", job.submitted);
@@ -229,6 +230,7 @@ void Describe(auto& to, T& decision) {
   to.Texts("keep", decision.keep);
   to.Texts("drop", decision.drop);
   to.List("create", decision.create, kMaxItems);
+  to.Text("gpuProduct", decision.gpu_product);
   to.Object("cap", decision.cap);
   to.Object("reason", decision.reason);
 }

@@ -14,6 +14,7 @@ namespace {
 
 using nlohmann::json;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr ResourceType kJobs{"pliant.dev", "v1alpha1", "elastictrainingjobs", "ElasticTrainingJob"};
 
@@ -363,6 +364,9 @@ TEST_F(JobDefinitionTest, StatusIsWrittenApartAndGuarded) {
       HasSubstr("\"learners\":3"));
   EXPECT_THAT(write(R"({"coordinatorTerm": 1})"), HasSubstr("coordinatorTerm must not fall"));
   EXPECT_THAT(write(R"({"training": {"seed": 1}})"), HasSubstr("status.training is frozen"));
+  EXPECT_THAT(write(R"({"gpuProduct": "NVIDIA-L4"})"), HasSubstr("NVIDIA-L4"));
+  EXPECT_THAT(write(R"({"gpuProduct": "NVIDIA-T4"})"), HasSubstr("gpuProduct cannot be changed"));
+  EXPECT_THAT(write(R"({"gpuProduct": null})"), Not(HasSubstr("NVIDIA-L4")));
   EXPECT_THAT(write(R"({"phase": "Dancing"})"), HasSubstr("Unsupported value"));
   EXPECT_THAT(write(R"({"learners": -1})"), HasSubstr("greater than or equal to 0"));
   EXPECT_THAT(

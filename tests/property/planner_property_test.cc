@@ -43,6 +43,19 @@ void DrawDomains(NodeView& node) {
   }
 }
 
+// GPUs of several products, and jobs that began on one of them, may use only one, or may use all.
+void DrawProducts(ClusterSnapshot& snapshot) {
+  for (NodeView& node : snapshot.nodes) {
+    if (!DrawOneIn(4)) node.labels[kGpuProductLabel] = std::to_string(Draw(1, 2));
+  }
+  for (JobView& job : snapshot.jobs) {
+    if (DrawOneIn(4))
+      job.reproducibility = Reproducibility::kStatistical;
+    else if (DrawOneIn(4))
+      job.gpu_product = std::to_string(Draw(1, 2));
+  }
+}
+
 // Clusters with everything that makes planning hard: pools, cordons, lost nodes, pods of others,
 // scarce CPU, learners in all states and more of them than GPUs.
 ClusterSnapshot DrawCluster(Disorder disorder = Disorder::kAny) {
@@ -95,6 +108,7 @@ ClusterSnapshot DrawCluster(Disorder disorder = Disorder::kAny) {
     }
     snapshot.jobs.push_back(job.view);
   }
+  if (disorder == Disorder::kAny && DrawOneIn(2)) DrawProducts(snapshot);
   return snapshot;
 }
 
@@ -212,6 +226,60 @@ RC_GTEST_PROP(PlannerProperty, NoNodeIsGivenMoreThanItHas, ()) {
   }
 }
 
+RC_GTEST_PROP(PlannerProperty, ABitwiseJobGetsGpusOfOneProduct, ()) {
+  ClusterSnapshot snapshot = DrawCluster();
+  DrawProducts(snapshot);
+  const Plan plan = MakePlan(snapshot, {});
+  for (const Decision& decision : plan.decisions) {
+    const JobView& job = Find(snapshot, decision.job);
+    if (job.reproducibility != Reproducibility::kBitwise) continue;
+    std::set<std::string> products;
+    for (const NewLearner& learner : decision.create) {
+      const auto& labels = Find(snapshot, learner.node)->labels;
+      const auto label = labels.find(kGpuProductLabel);
+      products.insert(label == labels.end() ? "" : label->second);
+    }
+    RC_ASSERT(products.size() <= 1u);
+    if (!products.empty()) RC_ASSERT(*products.begin() == decision.gpu_product);
+    if (!job.gpu_product.empty()) RC_ASSERT(decision.gpu_product == job.gpu_product);
+  }
+}
+
+// The best product is the one that is tried first, not the only one.
+RC_GTEST_PROP(PlannerProperty, ABitwiseJobWaitsOnlyIfItFitsNoProduct, ()) {
+  ClusterSnapshot snapshot{.now = kStart, .nodes = {}, .jobs = {}};
+  const int nodes = Draw(1, 5);
+  for (int index = 0; index < nodes; ++index) {
+    NodeView node = GpuNode(Format("n{}", index), Draw(1, 4));
+    node.labels[kGpuProductLabel] = std::to_string(Draw(1, 3));
+    snapshot.nodes.push_back(node);
+  }
+  const int jobs = Draw(1, 5);
+  for (int index = 0; index < jobs; ++index) {
+    const LearnerCount learners = Draw(1, 6);
+    JobOf job(Format("j{}", index), learners, learners);
+    if (DrawOneIn(2)) job.view.reproducibility = Reproducibility::kStatistical;
+    snapshot.jobs.push_back(job.Shards(4096).Submitted(Seconds{Draw(0, 3)}).view);
+  }
+  const Plan plan = MakePlan(snapshot, {});
+  RC_LOG() << Describe(snapshot);
+  std::map<std::string, std::int64_t> idle;
+  for (const NodeView& node : snapshot.nodes) {
+    idle[node.labels.at(kGpuProductLabel)] += node.allocatable.gpus;
+  }
+  for (const Decision& decision : plan.decisions) {
+    RC_LOG() << decision << "\n";
+    for (const NewLearner& learner : decision.create) {
+      --idle[Find(snapshot, learner.node)->labels.at(kGpuProductLabel)];
+    }
+  }
+  for (const Decision& decision : plan.decisions) {
+    const JobView& job = Find(snapshot, decision.job);
+    if (decision.to > 0 || job.reproducibility != Reproducibility::kBitwise) continue;
+    for (const auto& [product, gpus] : idle) RC_ASSERT(gpus < job.min_learners);
+  }
+}
+
 RC_GTEST_PROP(PlannerProperty, OpenGatesFitBesideAllThatHoldsGpus, ()) {
   const ClusterSnapshot snapshot = DrawCluster();
   const Plan plan = MakePlan(snapshot, {});
@@ -264,6 +332,8 @@ RC_GTEST_PROP(PlannerProperty, APlanCanBeReplayed, ()) {
   RC_ASSERT(again == *read->plan);
 }
 
+constexpr std::size_t kMaxPlansUntilRest = 8;
+
 // Plans and carries out until a plan changes nothing, while time stands still. Returns the plans
 // that changed something. Cooldowns are off, so that they do not prevent a change.
 std::vector<Plan> PlansUntilRest(ClusterSnapshot snapshot) {
@@ -282,7 +352,7 @@ std::vector<Plan> PlansUntilRest(ClusterSnapshot snapshot) {
       RC_LOG() << plans.size() << ": " << decision << "\n";
     }
     if (std::ranges::all_of(plan.decisions, &Decision::ChangesNothing)) return plans;
-    RC_ASSERT(plans.size() < 5u);
+    RC_ASSERT(plans.size() < kMaxPlansUntilRest);
     world.CarryOut(plan);
     if (leavers_end) world.EndLeavers();
     plans.push_back(std::move(plan));
@@ -294,10 +364,8 @@ RC_GTEST_PROP(PlannerProperty, ASecondPlanChangesNothing, ()) {
   RC_ASSERT(PlansUntilRest(DrawPlainCluster()).size() <= 1u);
 }
 
-// Where jobs can use different nodes, a later plan may find that more fits.
-RC_GTEST_PROP(PlannerProperty, PlansComeToRest, ()) {
-  RC_ASSERT(PlansUntilRest(DrawCluster(Disorder::kAny)).size() <= 4u);
-}
+// Where jobs can use different nodes, or need different CPU, a later plan may find that more fits.
+RC_GTEST_PROP(PlannerProperty, PlansComeToRest, ()) { PlansUntilRest(DrawCluster(Disorder::kAny)); }
 
 // Where learners go does not decide how many a job gets.
 RC_GTEST_PROP(PlannerProperty, DomainsChangeNoSizes, ()) {

@@ -78,6 +78,8 @@ void CopyStats(const api::JobStatus& from, api::JobStatus& to) {
   to.loss = from.loss;
   to.accuracy = from.accuracy;
   to.last_checkpoint = from.last_checkpoint;
+  // Becomes known with the first membership, which is news. A server whose CRD lacks it drops it.
+  to.gpu_product = from.gpu_product;
   to.attained_gpu_seconds = from.attained_gpu_seconds;
   to.recent_service = from.recent_service;
 }
@@ -149,6 +151,7 @@ void ReportPlan(const planner::Decision& decision, WallTime now, api::JobStatus&
   }
   status.desired_learners = decision.to;
   status.entitlement = decision.entitlement;
+  if (status.gpu_product.empty() && status.learners > 0) status.gpu_product = decision.gpu_product;
   SetReason(status, decision.reason.sentence);
 }
 

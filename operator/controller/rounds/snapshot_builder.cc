@@ -154,6 +154,7 @@ planner::JobView PlannerView(const JobView& view) {
   if (training) {
     planned.logical_shards = training->logical_shards;
     planned.reproducibility = training->reproducibility;
+    planned.gpu_product = job.status.gpu_product;
   } else {
     // A job that lost its admission still has learners: they are drained.
     planned.suspended = true;

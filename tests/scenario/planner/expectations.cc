@@ -74,6 +74,7 @@ void CompareJobs(const YAML::Node& expected, const ClusterSnapshot& snapshot, co
     of.Expect("says", decision->reason.sentence);
     of.Expect("entitled", decision->entitled_gpus);
     of.Expect("on", PlacedOn(snapshot, *decision));
+    of.Expect("product", decision->gpu_product);
     of.Done();
   });
 }

@@ -24,6 +24,9 @@ void ReadNode(Fields& fields, NodeView& node) {
   fields.ReadTo<std::int64_t>("gpus", node.allocatable.gpus);
   fields.ReadTo<std::int64_t>("foreign", node.foreign.gpus);
   fields.ReadTo<std::map<std::string, std::string>>("labels", node.labels);
+  if (const auto product = fields.Read<std::string>("product")) {
+    node.labels[kGpuProductLabel] = *product;
+  }
   fields.ReadTo<bool>("ready", node.ready);
   fields.ReadTo<std::string>("pool", node.pool);
   if (const auto cordoned = fields.Read<bool>("cordoned")) node.schedulable = !*cordoned;
@@ -123,6 +126,7 @@ void Configure(Fields& fields, const std::string& queues, TimedWorld& timed) {
 // Jobs.
 
 constexpr std::string_view kPlacements[] = {"Pack", "Spread"};
+constexpr std::string_view kReproducibilities[] = {"Bitwise", "Statistical"};
 
 void ReadJob(Fields& fields, JobView& job, TimedWorld::Program& program) {
   if (const auto learners = fields.Take("learners")) {
@@ -135,6 +139,9 @@ void ReadJob(Fields& fields, JobView& job, TimedWorld::Program& program) {
   fields.ReadTo<int>("logicalShards", job.logical_shards);
   if (const auto word = fields.ReadWord("placement", kPlacements)) {
     job.placement = static_cast<PlacementPolicy>(*word);
+  }
+  if (const auto word = fields.ReadWord("reproducibility", kReproducibilities)) {
+    job.reproducibility = static_cast<Reproducibility>(*word);
   }
   fields.ReadTo<std::int64_t>("gpusPerLearner", job.needs.resources.gpus);
   fields.ReadTo<std::map<std::string, std::string>>("nodeSelector", job.needs.node_selector);

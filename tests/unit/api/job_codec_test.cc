@@ -160,6 +160,7 @@ JobStatus FullStatus() {
           .desired_learners = 4,
           .entitlement = 4,
           .training = FrozenTraining{.global_batch_size = 256, .logical_shards = 32, .seed = 7},
+          .gpu_product = "NVIDIA-L4",
           .coordinator_term = 2,
           .coordinator_image = "pliant:1",
           .credentials_version = 2,

@@ -54,6 +54,21 @@ TEST(JobStatus, TimesOfThePlan) {
   EXPECT_EQ(status.start_time, std::nullopt);
 }
 
+// The first product on which it trains, and no later one.
+TEST(JobStatus, GpuProduct) {
+  api::JobStatus status;
+  ReportPlan({.to = 2, .gpu_product = "L4"}, At(1), status);
+  EXPECT_EQ(status.gpu_product, "");
+  status.learners = 1;
+  ReportPlan({.to = 2, .gpu_product = "H100"}, At(2), status);
+  EXPECT_EQ(status.gpu_product, "H100");
+  ReportPlan({.to = 2, .gpu_product = "L4"}, At(3), status);
+  EXPECT_EQ(status.gpu_product, "H100");
+  status.learners = 0;
+  ReportPlan({.to = 0}, At(4), status);
+  EXPECT_EQ(status.gpu_product, "H100");
+}
+
 TEST(JobStatus, PhaseWhileNothingIsHeard) {
   using enum api::JobPhase;
   JobPlan plan;

@@ -220,6 +220,9 @@ void World::CarryOut(const Plan& plan) {
     if (view.learners_desired > 0 && decision.to != view.learners_desired)
       view.resized = snapshot.now;
     view.learners_desired = decision.to;
+    const bool runs =
+        std::ranges::contains(view.learners, LearnerState::kRunning, &LearnerView::state);
+    if (runs) view.gpu_product = decision.gpu_product;
     view.cap = decision.cap;
     for (LearnerView& learner : view.learners) {
       if (!std::ranges::contains(decision.drop, learner.name)) continue;

@@ -62,10 +62,10 @@ inline auto FieldsOf(planner::QueueView& v) {
   return std::tie(a, b, c, d, e, f, g, h, i, j, k);
 }
 inline auto FieldsOf(planner::JobView& v) {
-  auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, w, x, y, z, aa, bb, cc,
-         dd] = v;
+  auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, w, x, y, z, aa, bb, cc, dd,
+         ee] = v;
   return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, w, x, y, z, aa, bb,
-                  cc, dd);
+                  cc, dd, ee);
 }
 inline auto FieldsOf(planner::GpuBudget& v) {
   auto& [a, b] = v;
@@ -88,8 +88,8 @@ inline auto FieldsOf(planner::NewLearner& v) {
   return std::tie(a, b);
 }
 inline auto FieldsOf(planner::Decision& v) {
-  auto& [a, b, c, d, e, f, g, h, i, j, k] = v;
-  return std::tie(a, b, c, d, e, f, g, h, i, j, k);
+  auto& [a, b, c, d, e, f, g, h, i, j, k, l] = v;
+  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l);
 }
 inline auto FieldsOf(planner::QueueShare& v) {
   auto& [a, b, c, d, e, f, g, h, i, j, k] = v;

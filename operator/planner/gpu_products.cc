@@ -1,0 +1,125 @@
+#include "operator/planner/gpu_products.h"
+
+#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <ranges>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "operator/planner/feasibility.h"
+
+namespace pliant::planner {
+namespace {
+
+// Learners that do not leave, members first.
+std::vector<const LearnerView*> LearnersOf(const Job& job) {
+  std::vector<const LearnerView*> learners;
+  for (const LearnerView& learner : job.view->learners) {
+    if (learner.state != LearnerState::kLeaving) learners.push_back(&learner);
+  }
+  std::ranges::sort(learners, {}, [](const LearnerView* learner) {
+    return std::tuple(!learner->member, std::string_view(learner->name));
+  });
+  return learners;
+}
+
+// The product of the GPUs that its learners hold, those of members first; or, `gated`, of those
+// that are planned for them. nullopt: it has no such learner.
+std::optional<std::string_view> ProductOfLearners(const Model& model, const Job& job, bool gated) {
+  for (const LearnerView* learner : LearnersOf(job)) {
+    const Node& node = model.nodes[model.NodeNamed(learner->node)];
+    const bool is_gated = learner->state == LearnerState::kGated;
+    if (is_gated == gated && node.view != nullptr) return node.product;
+  }
+  return std::nullopt;
+}
+
+std::int64_t SlotsIn(Resources room, std::int64_t taken_gpus, const Resources& needs) {
+  room.gpus = std::max<std::int64_t>(room.gpus - taken_gpus, 0);
+  return TimesIn(room, needs);
+}
+
+}  // namespace
+
+GpuProducts::GpuProducts(const Model& model, FitOf fit_of)
+    : model_(model), fit_of_(std::move(fit_of)) {
+  for (const Node& node : model.nodes) {
+    if (node.view != nullptr) products_.emplace(node.product, 0);
+  }
+  if (!AreSeveral()) return;
+  used_gpus_.resize(model.nodes.size());
+  needed_gpus_.resize(model.nodes.size());
+  for (const Job& job : model.jobs) {
+    for (const LearnerView& learner : job.view->learners) {
+      used_gpus_[model.NodeNamed(learner.node)] += job.needs().gpus;
+    }
+    if (!job.active) continue;
+    for (const LearnerView* learner : LearnersOf(job) | std::views::take(job.minimum)) {
+      needed_gpus_[model.NodeNamed(learner->node)] += job.needs().gpus;
+    }
+  }
+}
+
+std::optional<std::string_view> GpuProducts::Only() const {
+  return products_.size() == 1 ? std::optional(products_.begin()->first) : std::nullopt;
+}
+
+const GpuProducts::Room& GpuProducts::RoomOf(int fit) {
+  const auto [at, is_new] = rooms_.try_emplace(fit);
+  if (!is_new) return at->second;
+  const Fit& of = model_.fits[fit];
+  at->second.slots = of.slots;
+  for (const NodeIndex node : of.nodes) {
+    const Resources& room = model_.nodes[node].room;
+    at->second.free += SlotsIn(room, used_gpus_[node], of.needs);
+    at->second.attainable += SlotsIn(room, needed_gpus_[node], of.needs);
+  }
+  return at->second;
+}
+
+// In order of preference: the minimum can start at once; it fits if others shrink; most of the job
+// can start at once; the largest product. Where the minimum never fits does not count, unless it
+// fits nowhere.
+std::vector<std::string_view> GpuProducts::Choose(const Job& job) {
+  struct Offer {
+    std::tuple<bool, bool, bool, std::int64_t, std::int64_t> score;
+    std::string_view product;
+  };
+  const std::int64_t gpus = job.needs().gpus;
+  std::vector<Offer> offers;
+  for (const auto& [product, promised_gpus] : products_) {
+    const Room& room = RoomOf(fit_of_(job, product));
+    if (room.slots == 0) continue;
+    const std::int64_t promised = (promised_gpus + gpus - 1) / gpus;
+    const std::int64_t free = room.free - promised;
+    const bool is_free = free >= job.minimum;
+    offers.push_back(
+        {{room.slots >= job.minimum, is_free, room.attainable - promised >= job.minimum,
+          is_free ? std::min<std::int64_t>(free, job.demand) : 0, room.slots},
+         product});
+  }
+  std::ranges::stable_sort(offers, std::greater(), &Offer::score);
+  const auto is_too_small = [](const Offer& offer) { return !std::get<0>(offer.score); };
+  const auto too_small = std::ranges::find_if(offers, is_too_small);
+  if (too_small != offers.end()) {
+    offers.erase(std::max(too_small, offers.begin() + 1), offers.end());
+  }
+  std::vector<std::string_view> products;
+  std::ranges::transform(offers, std::back_inserter(products), &Offer::product);
+  if (!products.empty()) products_[products.front()] += job.minimum * gpus;
+  return products;
+}
+
+std::vector<std::string_view> GpuProducts::ChoicesFor(const Job& job) {
+  if (job.view->reproducibility != Reproducibility::kBitwise) return {};
+  if (!job.view->gpu_product.empty()) return {job.view->gpu_product};
+  if (!AreSeveral()) return {};
+  if (const auto held = ProductOfLearners(model_, job, /*gated=*/false)) return {*held};
+  const auto planned = ProductOfLearners(model_, job, /*gated=*/true);
+  if (planned && RoomOf(fit_of_(job, *planned)).slots >= job.minimum) return {*planned};
+  return Choose(job);
+}
+
+}  // namespace pliant::planner
