@@ -65,6 +65,7 @@ struct PoolView {
   // Labels of which nodes near each other have the same value, the widest domains first: zones,
   // then networks of NVLink. The planner uses the first kMaxTopologyKeys.
   std::vector<std::string> topology_keys{"topology.kubernetes.io/zone", "nvidia.com/gpu.clique"};
+  bool requests_nodes = false;  // whether a node autoscaler may add nodes for jobs that wait
   bool operator==(const PoolView&) const = default;
 };
 

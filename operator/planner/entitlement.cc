@@ -9,10 +9,17 @@
 namespace pliant::planner {
 namespace {
 
-bool CouldBeAdmitted(const Model& model, JobIndex index) {
+// Whether only the present nodes count, or others may be added.
+enum class Nodes { kPresent, kMore };
+
+LearnerCount UsableOn(const Job& job, Nodes nodes) {
+  return nodes == Nodes::kPresent ? job.usable : job.demand;
+}
+
+bool CouldBeAdmitted(const Model& model, JobIndex index, Nodes nodes) {
   const Job& job = model.jobs[index];
   const Queue& queue = model.queues[job.queue];
-  return queue.admits() && job.view->queue_refusal.empty() && job.usable >= job.minimum &&
+  return queue.admits() && job.view->queue_refusal.empty() && UsableOn(job, nodes) >= job.minimum &&
          model.GpusOf(index, job.minimum) <= queue.limit_gpus();
 }
 
@@ -37,14 +44,15 @@ class DemandSum {
   std::int64_t gpus_ = 0;
 };
 
-QueueShares FiguresOf(const Model& model, const Queue& queue, const std::vector<Share>& shares) {
+QueueShares FiguresOf(const Model& model, const Queue& queue, const std::vector<Share>& shares,
+                      Nodes nodes) {
   QueueShares figures;
   DemandSum demand(model);
   for (const JobIndex index : queue.jobs) {
     const Job& job = model.jobs[index];
     const bool has_place = HasPlace(shares[index].standing);
-    if (!has_place && !CouldBeAdmitted(model, index)) continue;
-    demand.Add(job, model.GpusOf(index, job.usable));
+    if (!has_place && !CouldBeAdmitted(model, index, nodes)) continue;
+    demand.Add(job, model.GpusOf(index, UsableOn(job, nodes)));
     if (has_place) figures.kept_gpus += model.GpusOf(index, job.minimum);
   }
   figures.demand_gpus = std::max(std::min(demand.gpus(), queue.limit_gpus()), figures.kept_gpus);
@@ -101,22 +109,34 @@ std::vector<JobIndex> AdmittedJobs(const Model& model, const Queue& queue,
   return jobs;
 }
 
+// Also sets the figures of each queue, besides its entitlement.
+QueueClaims ClaimsAndFigures(const Model& model, const std::vector<Share>& shares, Nodes nodes,
+                             std::vector<QueueShares>& queues) {
+  QueueClaims claims;
+  for (const Queue& queue : model.queues) {
+    queues.push_back(FiguresOf(model, queue, shares, nodes));
+    const QueueShares& figures = queues.back();
+    claims.claimants.push_back({.weight = queue.view->weight,
+                                .floor = queue.view->guaranteed_gpus,
+                                .kept = figures.kept_gpus,
+                                .cap = figures.demand_gpus,
+                                .held = HeldGpus(model, queue)});
+  }
+  claims.seats = model.capacity_gpus - Withhold(model, queues);
+  return claims;
+}
+
 }  // namespace
+
+QueueClaims ClaimsOnMoreNodes(const Model& model, const std::vector<Share>& shares) {
+  std::vector<QueueShares> queues;
+  return ClaimsAndFigures(model, shares, Nodes::kMore, queues);
+}
 
 std::vector<QueueShares> EntitleQueues(const Model& model, const std::vector<Share>& shares) {
   std::vector<QueueShares> queues;
-  std::vector<Claimant> claimants;
-  for (const Queue& queue : model.queues) {
-    queues.push_back(FiguresOf(model, queue, shares));
-    const QueueShares& figures = queues.back();
-    claimants.push_back({.weight = queue.view->weight,
-                         .floor = queue.view->guaranteed_gpus,
-                         .kept = figures.kept_gpus,
-                         .cap = figures.demand_gpus,
-                         .held = HeldGpus(model, queue)});
-  }
-  const std::int64_t seats = model.capacity_gpus - Withhold(model, queues);
-  const std::vector<std::int64_t> entitled = Apportion(claimants, seats);
+  const QueueClaims claims = ClaimsAndFigures(model, shares, Nodes::kPresent, queues);
+  const std::vector<std::int64_t> entitled = Apportion(claims.claimants, claims.seats);
   for (std::size_t index = 0; index < queues.size(); ++index) {
     queues[index].entitled_gpus = entitled[index];
   }

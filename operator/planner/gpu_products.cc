@@ -80,8 +80,8 @@ const GpuProducts::Room& GpuProducts::RoomOf(int fit) {
 }
 
 // In order of preference: the minimum can start at once; it fits if others shrink; most of the job
-// can start at once; the largest product. Where the minimum never fits does not count, unless it
-// fits nowhere.
+// can start at once; what is free is used best, or else the largest product. Where the minimum
+// never fits does not count, unless it fits nowhere.
 std::vector<std::string_view> GpuProducts::Choose(const Job& job) {
   struct Offer {
     std::tuple<bool, bool, bool, std::int64_t, std::int64_t> score;
@@ -97,7 +97,8 @@ std::vector<std::string_view> GpuProducts::Choose(const Job& job) {
     const bool is_free = free >= job.minimum;
     offers.push_back(
         {{room.slots >= job.minimum, is_free, room.attainable - promised >= job.minimum,
-          is_free ? std::min<std::int64_t>(free, job.demand) : 0, room.slots},
+          is_free ? std::min<std::int64_t>(free, job.demand) : 0,
+          is_free ? -room.slots : room.slots},
          product});
   }
   std::ranges::stable_sort(offers, std::greater(), &Offer::score);

@@ -13,6 +13,7 @@
 #include "base/bounded.h"
 #include "base/earliest.h"
 #include "operator/planner/model.h"
+#include "operator/planner/node_requests.h"
 #include "operator/planner/placement.h"
 #include "operator/planner/plan.h"
 #include "operator/planner/queue_report.h"
@@ -133,9 +134,12 @@ std::vector<GpuBudget> BudgetsOf(const ClusterSnapshot& snapshot, const Plan& pl
   return budgets;
 }
 
-PoolShare ShareOf(const Model& model, const std::vector<QueueShare>& queues) {
-  PoolShare share{
-      .pool = model.pool.name, .exists = model.pool_exists, .capacity = model.capacity_gpus};
+PoolShare ShareOf(const Model& model, const std::vector<QueueShare>& queues,
+                  const NodeRequests& requests) {
+  PoolShare share{.pool = model.pool.name,
+                  .exists = model.pool_exists,
+                  .capacity = model.capacity_gpus,
+                  .requested = requests.gpus};
   for (const Node& node : model.nodes) {
     if (node.view == nullptr) continue;
     ++share.nodes;
@@ -154,6 +158,7 @@ void PlanPool(const ClusterSnapshot& snapshot, const PoolScope& scope, const Pol
   const std::optional<Sharing> with_protection = ShareWithProtection(model, policy, fair);
   const Sharing& given = with_protection ? *with_protection : fair;
   const Assignment placed = Place(model, given);
+  NodeRequests requests = RequestNodes(model, policy, given, placed);
 
   std::vector<std::int64_t> priorities(model.queues.size());
   for (const auto& [job, share] : std::views::zip(model.jobs, given.shares)) {
@@ -168,6 +173,7 @@ void PlanPool(const ClusterSnapshot& snapshot, const PoolScope& scope, const Pol
                       .entitlement = fair.shares[index].entitled_learners,
                       .demand = job.active ? job.demand : 0,
                       .gpu_product = ProductOf(model, index, placed),
+                      .nodes = std::move(requests.by_job[index]),
                       .cap = job.cap};
     SortLearners(model, index, placed, decision);
     decision.reason = WhyThisSize({.model = model,
@@ -176,15 +182,17 @@ void PlanPool(const ClusterSnapshot& snapshot, const PoolScope& scope, const Pol
                                    .given = given.shares[index],
                                    .assignment = given.assignment,
                                    .queue = given.queues[job.queue],
-                                   .priorities = priorities[job.queue]});
+                                   .priorities = priorities[job.queue],
+                                   .nodes = decision.nodes});
     plan.decisions.push_back(std::move(decision));
   }
   std::vector<QueueShare> queues = ReportQueues(model, given);
-  plan.pools.push_back(ShareOf(model, queues));
+  plan.pools.push_back(ShareOf(model, queues, requests));
   std::ranges::move(queues, std::back_inserter(plan.queues));
   plan.capacity_gpus = BoundedSum(plan.capacity_gpus, model.capacity_gpus);
   KeepEarliest(model.again_at, plan.again_at);
   KeepEarliest(given.again_at, plan.again_at);
+  KeepEarliest(requests.again_at, plan.again_at);
 }
 
 }  // namespace

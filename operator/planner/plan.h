@@ -28,6 +28,8 @@ struct Policy {
   // and they are reserved twice as long each time.
   Seconds reserve_after{3600};
   Seconds reserve_for{1800};
+  // A job that has waited for this long requests nodes: often GPUs become free sooner.
+  Seconds request_nodes_after{10};
   bool operator==(const Policy&) const = default;
 };
 
@@ -79,6 +81,13 @@ struct NewLearner {
   bool operator==(const NewLearner&) const = default;
 };
 
+// Nodes that a node autoscaler should add for a job that waits.
+struct NodeRequest {
+  LearnerCount learners = 0;  // with room for this many of its learners that idle GPUs do not have
+  std::string gpu_product;    // with GPUs of this product only; "": of any
+  bool operator==(const NodeRequest&) const = default;
+};
+
 // The verdict on one job. `to` == keep.size() + create.size(); keep and drop together are the job's
 // learners that are not already leaving.
 struct Decision {
@@ -95,6 +104,7 @@ struct Decision {
   std::vector<NewLearner> create;  // gated pods to create, each for its node; sorted by node
   // The product of its learners' GPUs; "": unknown, or it may use several.
   std::string gpu_product;
+  std::optional<NodeRequest> nodes;  // absent: it needs none, or the pool requests none
   // To be passed as JobView::cap of the next snapshot; absent: there is none.
   std::optional<DemandCap> cap;
   Reason reason;
@@ -141,6 +151,7 @@ struct PoolShare {
   std::int64_t capacity = 0;   // to share; without GPUs that other pods use
   std::int64_t allocated = 0;  // assigned to its jobs
   std::int64_t foreign = 0;    // used by other pods
+  std::int64_t requested = 0;  // of nodes that a node autoscaler should add
   bool operator==(const PoolShare&) const = default;
 };
 

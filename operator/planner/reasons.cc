@@ -231,9 +231,7 @@ std::string Before(const ReasonFacts& facts) {
                   NameOfQueue(facts));
 }
 
-}  // namespace
-
-Reason WhyThisSize(const ReasonFacts& facts) {
+Reason WhySharedOut(const ReasonFacts& facts) {
   const Job& job = facts.model.jobs[facts.job];
   switch (facts.given.standing) {
     case AdmissionState::kInactive:
@@ -306,6 +304,17 @@ Reason WhyThisSize(const ReasonFacts& facts) {
                    Counted(facts.assignment.FitOf(facts.job).slots, "learner"), OneProduct(facts))};
   }
   return {};
+}
+
+}  // namespace
+
+Reason WhyThisSize(const ReasonFacts& facts) {
+  Reason reason = WhySharedOut(facts);
+  if (facts.nodes) {
+    reason.sentence +=
+        Sentence("; nodes for ", Counted(facts.nodes->learners, "learner"), " are requested");
+  }
+  return reason;
 }
 
 }  // namespace pliant::planner

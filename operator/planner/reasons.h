@@ -15,6 +15,7 @@ struct ReasonFacts {
   const Assignment& assignment;  // of the sharing that gives it
   const QueueShares& queue;      // its queue's
   std::int64_t priorities = 0;   // sum over all jobs of its queue that get learners
+  const std::optional<NodeRequest>& nodes;
 };
 
 Reason WhyThisSize(const ReasonFacts& facts);

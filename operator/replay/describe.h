@@ -145,6 +145,7 @@ void Describe(auto& to, T& pool) {
   to.Text("name", pool.name);
   to.Number("reservedGpus", pool.reserved_gpus, kGpus);
   to.Texts("topologyKeys", pool.topology_keys);
+  to.Flag("requestsNodes", pool.requests_nodes);
 }
 
 template <Is<planner::JobView> T>
@@ -205,6 +206,7 @@ void Describe(auto& to, T& policy) {
   to.Duration("belowMinimumGraceSeconds", policy.below_minimum_grace, kSeconds);
   to.Duration("reserveAfterSeconds", policy.reserve_after, kSeconds);
   to.Duration("reserveForSeconds", policy.reserve_for, kSomeSeconds);
+  to.Duration("requestNodesAfterSeconds", policy.request_nodes_after, kSeconds);
 }
 
 template <Is<planner::Reason> T>
@@ -219,6 +221,12 @@ void Describe(auto& to, T& learner) {
   to.Text("hostname", learner.hostname);
 }
 
+template <Is<planner::NodeRequest> T>
+void Describe(auto& to, T& nodes) {
+  to.Number("learners", nodes.learners, kCount);
+  to.Text("gpuProduct", nodes.gpu_product);
+}
+
 template <Is<planner::Decision> T>
 void Describe(auto& to, T& decision) {
   to.Job(decision.job);
@@ -231,6 +239,7 @@ void Describe(auto& to, T& decision) {
   to.Texts("drop", decision.drop);
   to.List("create", decision.create, kMaxItems);
   to.Text("gpuProduct", decision.gpu_product);
+  to.Object("nodes", decision.nodes);
   to.Object("cap", decision.cap);
   to.Object("reason", decision.reason);
 }
@@ -258,6 +267,7 @@ void Describe(auto& to, T& share) {
   to.Number("capacity", share.capacity, Bounds{});
   to.Number("allocated", share.allocated, Bounds{});
   to.Number("foreign", share.foreign, Bounds{});
+  to.Number("requested", share.requested, Bounds{});
 }
 
 template <Is<planner::GateOpening> T>

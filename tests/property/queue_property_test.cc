@@ -2,6 +2,7 @@
 #include <map>
 #include <numeric>
 #include <ranges>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -229,6 +230,54 @@ RC_GTEST_PROP(QueueProperty, NoGpuIsIdleThatAJobCouldTake, ()) {
     });
     RC_ASSERT(another_needs_them);
   }
+}
+
+std::int64_t IdleGpus(const Plan& plan) {
+  std::int64_t idle = plan.capacity_gpus;
+  for (const QueueShare& share : plan.queues) idle -= share.allocated;
+  return idle;
+}
+
+// A node autoscaler adds what is requested and does not fit into idle GPUs, until nothing is
+// requested. Then all jobs run for which nodes were requested, unless idle GPUs are kept for others
+// for a while. No more came than the minimums of waiting jobs need: growth makes no nodes come.
+RC_GTEST_PROP(QueueProperty, NodesComeForMinimumsOnly, ()) {
+  World world({});
+  world.snapshot = DrawTeams(Jobs::kAny);
+  world.snapshot.pools = {{.requests_nodes = true}};
+  for (JobView& job : world.snapshot.jobs) job.cooldown = Seconds{0};
+  world.Settle();
+  std::int64_t minimums = 0;
+  for (const Decision& decision : world.MakePlan().decisions) {
+    if (decision.to == 0) minimums += Find(world.snapshot, decision.job).min_learners;
+  }
+  std::int64_t added = 0;
+  std::set<std::string> requesting;
+  for (int round = 0;; ++round) {
+    RC_ASSERT(round < 10);
+    const Plan plan = world.MakePlan();
+    Log(world.snapshot, plan);
+    std::int64_t requested = 0;
+    for (const Decision& decision : plan.decisions) {
+      if (!decision.nodes) continue;
+      RC_ASSERT(decision.to == 0);
+      RC_ASSERT(decision.nodes->learners > 0);
+      requested += decision.nodes->learners;
+      requesting.insert(decision.job.name);
+    }
+    RC_ASSERT(requested == plan.pools.front().requested);
+    if (requested == 0) break;
+    const std::int64_t more = requested - IdleGpus(plan);
+    RC_ASSERT(more > 0);
+    world.snapshot.nodes.push_back(GpuNode(Format("added{}", round), more));
+    added += more;
+    world.Settle();
+  }
+  RC_CLASSIFY(added > 0);
+  RC_ASSERT(added <= minimums);
+  const Plan plan = world.MakePlan();
+  if (IdleGpus(plan) > 0) return;
+  for (const std::string& job : requesting) RC_ASSERT(DecisionOn(plan, job).to > 0);
 }
 
 // The simplest program for the same: each seat by comparing all claims.

@@ -75,6 +75,8 @@ void CompareJobs(const YAML::Node& expected, const ClusterSnapshot& snapshot, co
     of.Expect("entitled", decision->entitled_gpus);
     of.Expect("on", PlacedOn(snapshot, *decision));
     of.Expect("product", decision->gpu_product);
+    of.Expect("requests", decision->nodes ? decision->nodes->learners : 0);
+    of.Expect("requestsProduct", decision->nodes ? decision->nodes->gpu_product : "");
     of.Done();
   });
 }

@@ -100,6 +100,8 @@ void ReadQueue(const std::string& name, const YAML::Node& yaml, TimedWorld& time
   fields.Done();
 }
 
+constexpr std::string_view kScaleUps[] = {"None", "Minimum"};
+
 void ReadPool(const std::string& name, const YAML::Node& yaml, TimedWorld& timed) {
   std::vector<PoolView>& pools = timed.world.snapshot.pools;
   auto at = std::ranges::find(pools, name, &PoolView::name);
@@ -107,6 +109,7 @@ void ReadPool(const std::string& name, const YAML::Node& yaml, TimedWorld& timed
   Fields fields(yaml, "pool " + name);
   fields.ReadTo<std::int64_t>("reservedGpus", at->reserved_gpus);
   fields.ReadTo<std::vector<std::string>>("topologyKeys", at->topology_keys);
+  if (const auto word = fields.ReadWord("scaleUp", kScaleUps)) at->requests_nodes = *word == 1;
   fields.Done();
 }
 

@@ -24,8 +24,8 @@ inline auto FieldsOf(planner::Taint& v) {
   return std::tie(a, b, c);
 }
 inline auto FieldsOf(planner::PoolView& v) {
-  auto& [a, b, c] = v;
-  return std::tie(a, b, c);
+  auto& [a, b, c, d] = v;
+  return std::tie(a, b, c, d);
 }
 // Without the version.
 inline auto FieldsOf(planner::NodeView& v) {
@@ -76,8 +76,8 @@ inline auto FieldsOf(planner::ClusterSnapshot& v) {
   return std::tie(a, b, c, d, e, f);
 }
 inline auto FieldsOf(planner::Policy& v) {
-  auto& [a, b, c, d, e] = v;
-  return std::tie(a, b, c, d, e);
+  auto& [a, b, c, d, e, f] = v;
+  return std::tie(a, b, c, d, e, f);
 }
 inline auto FieldsOf(planner::Reason& v) {
   auto& [a, b] = v;
@@ -87,17 +87,21 @@ inline auto FieldsOf(planner::NewLearner& v) {
   auto& [a, b] = v;
   return std::tie(a, b);
 }
+inline auto FieldsOf(planner::NodeRequest& v) {
+  auto& [a, b] = v;
+  return std::tie(a, b);
+}
 inline auto FieldsOf(planner::Decision& v) {
-  auto& [a, b, c, d, e, f, g, h, i, j, k, l] = v;
-  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l);
+  auto& [a, b, c, d, e, f, g, h, i, j, k, l, m] = v;
+  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m);
 }
 inline auto FieldsOf(planner::QueueShare& v) {
   auto& [a, b, c, d, e, f, g, h, i, j, k] = v;
   return std::tie(a, b, c, d, e, f, g, h, i, j, k);
 }
 inline auto FieldsOf(planner::PoolShare& v) {
-  auto& [a, b, c, d, e, f] = v;
-  return std::tie(a, b, c, d, e, f);
+  auto& [a, b, c, d, e, f, g] = v;
+  return std::tie(a, b, c, d, e, f, g);
 }
 inline auto FieldsOf(planner::GateOpening& v) {
   auto& [a, b, c] = v;

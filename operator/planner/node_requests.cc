@@ -1,0 +1,166 @@
+#include "operator/planner/node_requests.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <ranges>
+#include <string>
+#include <utility>
+
+#include "base/earliest.h"
+#include "operator/planner/admission_order.h"
+#include "operator/planner/entitlement.h"
+
+namespace pliant::planner {
+namespace {
+
+// Each learner becomes an object in the API server. Bounds what the jobs of one pool can cost.
+constexpr LearnerCount kMaxRequestedLearners = 2048;
+
+// Whether the present nodes never take its minimum.
+bool FitsNoNodes(AdmissionState standing) {
+  return standing == AdmissionState::kNoNodeFits || standing == AdmissionState::kTooLarge;
+}
+
+class Requesting {
+ public:
+  Requesting(const Model& model, const Policy& policy, const Sharing& sharing,
+             const Assignment& placed)
+      : model_(model),
+        policy_(policy),
+        sharing_(sharing),
+        placed_(placed),
+        claims_(ClaimsOnMoreNodes(model, sharing.shares)) {}
+
+  NodeRequests Run() {
+    NodeRequests requests{.by_job = std::vector<std::optional<NodeRequest>>(model_.jobs.size())};
+    LearnerCount left = kMaxRequestedLearners;
+    std::vector<char> is_blocked(model_.queues.size());
+    for (const JobIndex job : Candidates()) {
+      const QueueIndex queue = model_.jobs[job].queue;
+      if (is_blocked[queue]) continue;
+      std::optional<NodeRequest>& request = requests.by_job[job];
+      if (IsDue(job, requests.again_at)) request = Request(job, left);
+      if (request) {
+        left -= request->learners;
+        requests.gpus += model_.GpusOf(job, request->learners);
+      } else {
+        is_blocked[queue] = true;  // it would get the nodes that come for jobs behind it
+      }
+    }
+    return requests;
+  }
+
+ private:
+  // Jobs that lack nodes, or wait for other reasons: the first ones of all queues, then the second
+  // ones, and so on.
+  std::vector<JobIndex> Candidates() const {
+    struct Turn {
+      std::ptrdiff_t turn = 0;  // in its queue
+      QueueIndex queue = 0;
+      JobIndex job = 0;
+      auto operator<=>(const Turn&) const = default;
+    };
+    std::vector<Turn> turns;
+    for (QueueIndex queue = 0; queue < std::ssize(model_.queues); ++queue) {
+      std::vector<JobIndex> waiting;
+      std::ranges::copy_if(model_.queues[queue].jobs, std::back_inserter(waiting),
+                           [&](JobIndex job) {
+                             const AdmissionState standing = sharing_.shares[job].standing;
+                             return WaitsInQueue(standing) || FitsNoNodes(standing);
+                           });
+      std::ptrdiff_t turn = 0;
+      for (const JobIndex job : InAdmissionOrder(model_, std::move(waiting))) {
+        turns.push_back({turn++, queue, job});
+      }
+    }
+    std::ranges::sort(turns);
+    std::vector<JobIndex> jobs;
+    std::ranges::transform(turns, std::back_inserter(jobs), &Turn::job);
+    return jobs;
+  }
+
+  // Whether it has waited long enough; otherwise it will have at `again_at`.
+  bool IsDue(JobIndex job, std::optional<WallTime>& again_at) const {
+    const JobView& view = *model_.jobs[job].view;
+    const WallTime due = view.waiting_since.value_or(view.submitted) + policy_.request_nodes_after;
+    if (model_.snapshot->now >= due) return true;
+    KeepEarliest(due, again_at);
+    return false;
+  }
+
+  // Learners like the job's that fit into what is idle and was not requested before.
+  std::int64_t& IdleSlots(JobIndex job) {
+    const auto [at, is_new] = idle_slots_.try_emplace(sharing_.assignment.FitIndexOf(job));
+    if (is_new) {
+      for (const NodeIndex node : sharing_.assignment.FitOf(job).nodes) {
+        at->second += placed_.SlotsOn(job, node);
+      }
+    }
+    return at->second;
+  }
+
+  // Learners of its minimum for which nodes are to be added, at least. An autoscaler adds nodes
+  // only for what does not fit into idle GPUs, so those count as lacking; GPUs that running jobs
+  // yield once the job starts do not.
+  LearnerCount LackingLearners(JobIndex job, std::int64_t idle) const {
+    const Job& of = model_.jobs[job];
+    const Share& share = sharing_.shares[job];
+    const std::int64_t attainable = share.standing == AdmissionState::kTooLarge
+                                        ? sharing_.assignment.FitOf(job).slots
+                                        : share.attainable_gpus / of.needs().gpus;
+    if (attainable >= of.minimum) return 0;
+    return static_cast<LearnerCount>(of.minimum - std::max<std::int64_t>(attainable - idle, 0));
+  }
+
+  // Whether its queue may have its minimum once nodes for `more` learners are there, and those for
+  // the previous requests.
+  bool WouldBeAdmitted(JobIndex index, std::int64_t more) const {
+    const Job& job = model_.jobs[index];
+    const Claimant& claimant = claims_.claimants[job.queue];
+    const std::int64_t seats = claims_.seats + more * job.needs().gpus;
+    const std::int64_t entitled = Apportion(claims_.claimants, seats)[job.queue];
+    const std::int64_t most =
+        std::min(std::max(entitled, claimant.floor), model_.queues[job.queue].limit_gpus());
+    return claimant.kept + model_.GpusOf(index, job.minimum) <= most;
+  }
+
+  // Requests up to the minimum of the job, because it may need more than it lacks, for the minimums
+  // of others. nullopt: it lacks none, or would not be admitted, or the nodes that it has are idle
+  // and kept for others.
+  std::optional<NodeRequest> Request(JobIndex index, LearnerCount left) {
+    const Job& job = model_.jobs[index];
+    std::int64_t& idle = IdleSlots(index);
+    const LearnerCount least = LackingLearners(index, idle);
+    if (least == 0) return std::nullopt;
+    const auto sizes = std::views::iota(least, std::max(job.minimum, least) + 1);
+    const auto enough = std::ranges::partition_point(sizes, [&](LearnerCount learners) {
+      return learners <= idle || !WouldBeAdmitted(index, learners - idle);
+    });
+    if (enough == sizes.end() || *enough > left) return std::nullopt;
+    claims_.seats += (*enough - idle) * job.needs().gpus;
+    claims_.claimants[job.queue].kept += model_.GpusOf(index, job.minimum);
+    idle = 0;
+    const auto& product = sharing_.assignment.FitOf(index).product;
+    return NodeRequest{.learners = *enough, .gpu_product = std::string(product.value_or(""))};
+  }
+
+  const Model& model_;
+  const Policy& policy_;
+  const Sharing& sharing_;
+  const Assignment& placed_;
+  QueueClaims claims_;                      // with the requested nodes and their jobs
+  std::map<int, std::int64_t> idle_slots_;  // by fit
+};
+
+}  // namespace
+
+NodeRequests RequestNodes(const Model& model, const Policy& policy, const Sharing& sharing,
+                          const Assignment& placed) {
+  if (model.pool.requests_nodes) return Requesting(model, policy, sharing, placed).Run();
+  return {.by_job = std::vector<std::optional<NodeRequest>>(model.jobs.size())};
+}
+
+}  // namespace pliant::planner
