@@ -92,6 +92,16 @@ std::optional<controller::JobNetwork> NetworkOf(const OperatorOptions& options) 
                                 .learner_egress = options.job_learner_egress};
 }
 
+controller::PlaceholderDefaults PlaceholdersOf(const OperatorOptions& options) {
+  return {.ns = options.ns,
+          .owner_name = options.identity,
+          .owner_uid = options.pod_uid,
+          .image = options.coordinator_image,
+          .pull_secrets = options.placeholder_pull_secrets,
+          .priority_class = options.placeholder_priority_class,
+          .gpu_resource = options.gpu_resource};
+}
+
 // Clients that read metrics send a token, so authentication needs TLS.
 Result<web::ServersOptions> ServersFor(const OperatorOptions& options, kube::KubeClient& reviews) {
   web::ServersOptions servers{.probes = options.probe_address,
@@ -233,6 +243,7 @@ int Run(OperatorOptions options) {
                 .scrape_annotations = options.scrape_annotations,
                 .jobs = options.jobs},
        .planning = {.lifecycle = {.coordinator_image = options.coordinator_image},
+                    .placeholders = PlaceholdersOf(options),
                     .pod_making_calls = pod_making_calls,
                     .now = Now,
                     .clock_agrees = [&clock_check] { return clock_check.Agrees(); },

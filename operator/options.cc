@@ -82,6 +82,9 @@ OperatorOptions ParseOptionsOrExit(int argc, char** argv) {
       "Namespace of the operator's lease and keys; by default that of its service account");
   app.add_option("--identity", options.identity,
                  "Name of this replica in the lease and in events; by default the host's name");
+  app.add_option("--pod-uid", options.pod_uid,
+                 "Uid of the pod --identity in which this replica runs, if it runs in one: its "
+                 "placeholders are deleted with it");
   app.add_option("--coordinator-image", options.coordinator_image,
                  "Image of new jobs' coordinators, which holds pliant-coordinator; required except "
                  "with --replay");
@@ -112,6 +115,13 @@ OperatorOptions ParseOptionsOrExit(int argc, char** argv) {
                  "PriorityClass of learners; by default that of the job's template");
   app.add_option("--coordinator-priority-class", options.coordinator_priority_class,
                  "PriorityClass of coordinators; by default that of learners");
+  app.add_option("--placeholder-priority-class", options.placeholder_priority_class,
+                 "PriorityClass of placeholders, pods that make a node autoscaler add nodes for "
+                 "pools with scaleUp: Minimum; of a negative value, but of at least -10 for "
+                 "cluster-autoscaler");
+  app.add_option("--placeholder-pull-secret", options.placeholder_pull_secrets,
+                 "Secret in the operator's namespace with which placeholders' image, which is "
+                 "--coordinator-image, is pulled; may be repeated");
   AddJobSettings(app, options.jobs);
   app.add_flag("--job-network-policies", options.job_network_policies,
                "Create NetworkPolicies with each job: its pods may talk to each other, to the "

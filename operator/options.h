@@ -14,6 +14,7 @@ namespace pliant {
 struct OperatorOptions {
   std::string ns;        // namespace of the lease, the keys and the operator's pods
   std::string identity;  // name of this replica's pod
+  std::string pod_uid;   // its uid; "": it does not run in a pod
   std::string coordinator_image;
   std::vector<std::string> coordinator_pull_secrets;
   std::string coordinator_template;           // JSON, a part of a PodTemplateSpec; or ""
@@ -25,6 +26,8 @@ struct OperatorOptions {
   std::uint16_t debug_port = 6060;
   std::string learner_priority_class;
   std::string coordinator_priority_class;
+  std::string placeholder_priority_class;
+  std::vector<std::string> placeholder_pull_secrets;
   api::JobSettings jobs;
   bool job_network_policies = false;
   std::string job_metrics_from = "[]";  // JSON, a list

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "operator/api/enum_field.h"
 #include "operator/api/fields.h"
 #include "operator/api/spec_and_status.h"
 
@@ -9,6 +10,7 @@ namespace pliant::api {
 namespace {
 
 constexpr int kMaxGpusPerJob = 16384;
+constexpr ScaleUp kScaleUps[] = {ScaleUp::kNone, ScaleUp::kMinimum};
 
 PoolBounds ReadBounds(Fields& fields) {
   PoolBounds bounds;
@@ -28,6 +30,7 @@ void ReadPoolSpec(Fields& fields, GpuPoolSpec& spec) {
   if (fields.Has("topologyKeys")) {
     spec.topology_keys = fields.StringList("topologyKeys", planner::kMaxTopologyKeys);
   }
+  spec.scale_up = ReadEnum(fields, "scaleUp", spec.scale_up, kScaleUps);
   fields.Object("bounds", [&](Fields& f) { spec.bounds = ReadBounds(f); });
 }
 
@@ -37,10 +40,15 @@ GpuPoolStatus ReadPoolStatus(Fields& fields) {
           .capacity_gpus = fields.Long("capacityGpus", 0, 0, kMaxCount),
           .allocated_gpus = fields.Long("allocatedGpus", 0, 0, kMaxCount),
           .foreign_gpus = fields.Long("foreignGpus", 0, 0, kMaxCount),
+          .requested_gpus = fields.Long("requestedGpus", 0, 0, kMaxCount),
           .conditions = ReadConditions(fields)};
 }
 
 }  // namespace
+
+std::string_view ToString(ScaleUp scale_up) {
+  return scale_up == ScaleUp::kMinimum ? "Minimum" : "None";
+}
 
 Result<GpuPool> DecodeGpuPool(const nlohmann::json& object) {
   GpuPool pool;
@@ -58,6 +66,7 @@ nlohmann::json EncodeStatus(const GpuPoolStatus& status) {
           {"capacityGpus", status.capacity_gpus},
           {"allocatedGpus", status.allocated_gpus},
           {"foreignGpus", status.foreign_gpus},
+          {"requestedGpus", status.requested_gpus},
           {"conditions", EncodeConditions(status.conditions)}};
 }
 

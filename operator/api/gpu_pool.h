@@ -4,6 +4,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -28,10 +29,18 @@ struct PoolBounds {
   bool operator==(const PoolBounds&) const = default;
 };
 
+// Which jobs that wait make a node autoscaler add nodes.
+enum class ScaleUp {
+  kNone,
+  kMinimum,  // those whose minimum is not free
+};
+std::string_view ToString(ScaleUp scale_up);
+
 struct GpuPoolSpec {
   LabelSelector node_selector;  // empty: the nodes that belong to no other pool
   int reserved_gpus = 0;        // kept free of learners
   std::vector<std::string> topology_keys = planner::PoolView{}.topology_keys;
+  ScaleUp scale_up = ScaleUp::kNone;
   PoolBounds bounds;
 
   bool operator==(const GpuPoolSpec&) const = default;
@@ -43,6 +52,7 @@ struct GpuPoolStatus {
   std::int64_t capacity_gpus = 0;
   std::int64_t allocated_gpus = 0;    // held by learners
   std::int64_t foreign_gpus = 0;      // held by other pods
+  std::int64_t requested_gpus = 0;    // of nodes that a node autoscaler should add
   std::vector<Condition> conditions;  // by type
 
   bool operator==(const GpuPoolStatus&) const = default;

@@ -153,7 +153,8 @@ class QueueDefinitionTest : public AdministratorKindTest {
 
 TEST_F(PoolDefinitionTest, DefaultsAreFilledIn) {
   EXPECT_EQ(Store().at("spec"), json::parse(R"({
-    "reservedGpus": 0, "topologyKeys": ["topology.kubernetes.io/zone", "nvidia.com/gpu.clique"],
+    "reservedGpus": 0, "scaleUp": "None",
+    "topologyKeys": ["topology.kubernetes.io/zone", "nvidia.com/gpu.clique"],
     "bounds": {"minRuntimeSeconds": 3600, "cooldownSeconds": 3600, "gracePeriodSeconds": 3585}})"));
 }
 
@@ -164,6 +165,7 @@ TEST_F(PoolDefinitionTest, GoodPoolsAreTaken) {
           "bounds": {"minRuntimeSeconds": 86400, "cooldownSeconds": 3600, "gracePeriodSeconds": 3585,
                      "gpusPerJob": 16384}})",
       R"({"topologyKeys": []})",
+      R"({"scaleUp": "Minimum"})",
       R"({"topologyKeys": ["a", "b.example/c", "cloud.google.com/gce-topology-block", "d"]})",
       R"({"bounds": {"minRuntimeSeconds": 0, "cooldownSeconds": 0, "gracePeriodSeconds": 1, "gpusPerJob": 1}})",
   };
@@ -182,6 +184,7 @@ TEST_F(PoolDefinitionTest, BadPoolsAreRefusedWithTheFieldNamed) {
       {R"({"topologyKeys": ["a", "b", "c", "d", "e"]})",
        {"spec.topologyKeys", "must have at most 4 items"}},
       {R"({"topologyKeys": ["a b"]})", {"spec.topologyKeys[0]", "should match"}},
+      {R"({"scaleUp": "Always"})", {"spec.scaleUp", "\"None\", \"Minimum\""}},
       {R"({"bounds": {"minRuntimeSeconds": -1}})",
        {"spec.bounds.minRuntimeSeconds", "greater than or equal to 0"}},
       {R"({"bounds": {"minRuntimeSeconds": 86401}})",

@@ -82,6 +82,14 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
   verbs: [create, patch, list]
 {{- end -}}
 
+{{- define "pliant.learnerPriorityClass" -}}
+{{- if eq (default "" .Values.preset) "fill" -}}
+{create: true, name: pliant-fill, value: -20}
+{{- else -}}
+{{- toYaml .Values.learnerPriorityClass -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "pliant.operatorSubject" -}}
 - kind: ServiceAccount
   name: {{ include "pliant.serviceAccountName" . }}

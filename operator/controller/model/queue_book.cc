@@ -223,6 +223,20 @@ std::string QueueBook::PoolOf(const std::map<std::string, std::string>& labels) 
   return pool_specs_.contains(built_in) ? "" : built_in;
 }
 
+NodeTerms QueueBook::TermsOfPool(const std::string& pool) const {
+  const api::GpuPoolSpec* spec = FindPool(pool);
+  NodeTerms terms = NodesIn(spec != nullptr ? spec->node_selector : api::LabelSelector{});
+  const bool has_rest = terms.empty();
+  for (const std::string& other : pools_by_age_) {
+    if (other == pool) {
+      if (has_rest) continue;
+      break;  // the nodes of younger pools belong to this one
+    }
+    terms = BothHold(terms, NodesNotIn(pool_specs_.at(other).node_selector));
+  }
+  return terms;
+}
+
 bool QueueBook::IsContested(const std::string& pool,
                             const std::map<std::string, std::string>& labels) const {
   const auto spec = pool_specs_.find(pool);
@@ -246,8 +260,10 @@ std::vector<planner::QueueView> QueueBook::QueueViews() const {
 std::vector<planner::PoolView> QueueBook::PoolViews() const {
   std::vector<planner::PoolView> views;
   for (const auto& [name, spec] : pool_specs_) {
-    views.push_back(
-        {.name = name, .reserved_gpus = spec.reserved_gpus, .topology_keys = spec.topology_keys});
+    views.push_back({.name = name,
+                     .reserved_gpus = spec.reserved_gpus,
+                     .topology_keys = spec.topology_keys,
+                     .requests_nodes = spec.scale_up == api::ScaleUp::kMinimum});
   }
   if (!pool_specs_.contains(std::string(planner::kBuiltInPool))) views.push_back({});
   return views;

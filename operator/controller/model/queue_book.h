@@ -11,6 +11,7 @@
 #include "operator/api/gpu_pool.h"
 #include "operator/api/name_space.h"
 #include "operator/api/training_queue.h"
+#include "operator/controller/model/node_terms.h"
 #include "operator/planner/cluster_snapshot.h"
 
 namespace pliant::controller {
@@ -53,6 +54,8 @@ class QueueBook {
   // The pool of a node with these labels: of those whose selectors match, the oldest. "": it is in
   // none.
   std::string PoolOf(const std::map<std::string, std::string>& labels) const;
+  // The nodes that would belong to the pool if they were added, as node affinity describes them.
+  NodeTerms TermsOfPool(const std::string& pool) const;
   // Older pools that have nodes with these labels, which `pool` would have otherwise.
   bool IsContested(const std::string& pool, const std::map<std::string, std::string>& labels) const;
 

@@ -71,6 +71,7 @@ void Leadership::OnKeys(const Result<MasterKeys>& keys) {
                         .table = parts_.table,
                         .runner = *runner_,
                         .status_writer = status_writer_,
+                        .client = parts_.client,
                         .api_calls = parts_.api_calls,
                         .pod_making_calls = parts_.pod_making_calls,
                         .coordinator_calls = parts_.coordinator_calls,

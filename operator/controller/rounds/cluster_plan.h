@@ -2,6 +2,7 @@
 
 #include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "operator/controller/lifecycle/learner_policy.h"
@@ -28,8 +29,9 @@ std::vector<kube::NamespacedName> JobsWithNews(const planner::Plan& plan,
 class ClusterPlan {
  public:
   // `book` and `crash_notes` outlive it; null: nothing is noted.
-  ClusterPlan(planner::Policy policy, const QueueBook& book, CrashNotes* crash_notes)
-      : policy_(policy), crash_notes_(crash_notes), builder_(book) {}
+  ClusterPlan(planner::Policy policy, const QueueBook& book, const std::string& operator_ns,
+              CrashNotes* crash_notes)
+      : policy_(policy), crash_notes_(crash_notes), builder_(book, operator_ns) {}
 
   // Take over a change of the cluster. Return whether it may change the plan.
   bool SeeNode(const kube::Store<api::Node>::Change& change);

@@ -68,19 +68,28 @@ PlanningLoop::PlanningLoop(PlanningLoopParts parts, PlanningLoopOptions options)
                    .first_conflict_delay = options_.pace.max_debounce,
                    .now = options_.now,
                    .on_result = std::bind_front(&PlanningLoop::OnResult, this)}),
-      plan_(options_.policy, parts_.table.book(), parts_.crash_notes),
+      plan_(options_.policy, parts_.table.book(), options_.placeholders.ns, parts_.crash_notes),
       queue_reporter_({.loop = parts_.loop,
                        .book = parts_.table.book(),
                        .writer = parts_.status_writer,
                        .api_calls = parts_.api_calls,
                        .request_round = [this] { rounds_.Request(); }}),
+      placeholders_({.loop = parts_.loop,
+                     .client = parts_.client,
+                     .book = parts_.table.book(),
+                     .api_calls = parts_.api_calls,
+                     .request_round = [this] { rounds_.Request(); }},
+                    options_.placeholders),
       rounds_(parts_.loop, {.pace = options_.pace,
                             .now = options_.now,
                             .is_current = [this] { return parts_.table.stores().current(); },
                             .run = [this](WallTime now) { return RunRound(now); }}) {
   const ClusterStores& stores = parts_.table.stores();
   for (const auto& node : stores.nodes.All()) plan_.SeeNode({ToKey(node->meta), nullptr, node});
-  for (const auto& pod : stores.pods.All()) plan_.SeePod({ToKey(pod->meta), nullptr, pod});
+  for (const auto& pod : stores.pods.All()) {
+    plan_.SeePod({ToKey(pod->meta), nullptr, pod});
+    placeholders_.See({ToKey(pod->meta), nullptr, pod});
+  }
   for (const auto& quota : stores.quotas.All()) {
     plan_.SeeQuota({ToKey(quota->meta), nullptr, quota});
   }
@@ -102,6 +111,7 @@ void PlanningLoop::OnJobChange(const kube::Store<api::ElasticTrainingJob>::Chang
 
 void PlanningLoop::OnPodChange(const kube::Store<api::Pod>::Change& change) {
   const bool matters = plan_.SeePod(change);
+  placeholders_.See(change);
   if (const auto owners = parts_.table.OwnersIn(change); !owners.empty()) {
     LookAt(owners);
   } else if (matters) {
@@ -149,7 +159,9 @@ std::optional<WallTime> PlanningLoop::RunRound(WallTime now) {
   }
   parts_.metrics.SetQueueDepth(queue_.depth());
   std::optional<WallTime> again_at = plan_.plan().again_at;
-  KeepEarliest(queue_reporter_.Report({plan_.snapshot(), plan_.plan()}, now), again_at);
+  const PlannedCluster cluster{plan_.snapshot(), plan_.plan()};
+  KeepEarliest(queue_reporter_.Report(cluster, now), again_at);
+  KeepEarliest(placeholders_.Reconcile(cluster, now), again_at);
   return again_at;
 }
 

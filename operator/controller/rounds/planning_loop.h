@@ -15,6 +15,7 @@
 #include "operator/controller/rounds/accepted_templates.h"
 #include "operator/controller/rounds/cluster_plan.h"
 #include "operator/controller/rounds/crash_notes.h"
+#include "operator/controller/rounds/placeholders.h"
 #include "operator/controller/rounds/queue_reporter.h"
 #include "operator/controller/rounds/rounds.h"
 #include "operator/kube/work_queue.h"
@@ -25,6 +26,7 @@ namespace pliant::controller {
 struct PlanningLoopOptions {
   LifecycleOptions lifecycle;
   planner::Policy policy;
+  PlaceholderDefaults placeholders;
   RoundPacer::Options pace;
   FairCallsOptions pod_making_calls;  // shared fairly by namespaces
   std::int64_t lease_transitions = 0;
@@ -39,6 +41,7 @@ struct PlanningLoopParts {
   JobTable& table;
   const ActionRunner& runner;
   const StatusWriter& status_writer;
+  kube::KubeClient& client;    // for placeholders
   Executor api_calls;          // for the runner
   Executor pod_making_calls;   // also for the runner; apart, since admission webhooks may be slow
   Executor coordinator_calls;  // apart, since calls to a lost coordinator take long
@@ -93,6 +96,7 @@ class PlanningLoop {
   AcceptedTemplates accepted_;
   ClusterPlan plan_;
   QueueReporter queue_reporter_;
+  Placeholders placeholders_;
   std::uint64_t book_version_ = 0;
   Rounds rounds_;
 };

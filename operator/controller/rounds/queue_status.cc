@@ -106,6 +106,7 @@ api::GpuPoolStatus StatusOf(const api::GpuPool& pool, const QueueBook& book,
                             .capacity_gpus = share.capacity,
                             .allocated_gpus = share.allocated,
                             .foreign_gpus = share.foreign,
+                            .requested_gpus = share.requested,
                             .conditions = pool.status.conditions};
   Verdict ready{kTrue, "NodesFound", "the pool has nodes with GPUs"};
   if (!pool.unreadable.empty()) {

@@ -10,6 +10,7 @@
 #include "base/bounded.h"
 #include "operator/controller/lifecycle/admission.h"
 #include "operator/controller/model/names.h"
+#include "operator/controller/objects/placeholder_pod.h"
 #include "operator/planner/feasibility.h"
 
 namespace pliant::controller {
@@ -190,6 +191,8 @@ void SnapshotBuilder::SeeNode(const kube::Store<api::Node>::Change& change) {
 }
 
 void SnapshotBuilder::SeePod(const kube::Store<api::Pod>::Change& change) {
+  const api::Pod& pod = change.after != nullptr ? *change.after : *change.before;
+  if (IsPlaceholder(pod, operator_ns_)) return;
   if (change.before != nullptr && !IsLabelled(*change.before)) {
     if (const auto there = foreign_usage_.find(RoomTakenOn(*change.before));
         there != foreign_usage_.end()) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "operator/api/node.h"
@@ -21,12 +22,14 @@ namespace pliant::controller {
 // and jobs, and a plan is needed whenever a few of them have changed.
 class SnapshotBuilder {
  public:
-  explicit SnapshotBuilder(const QueueBook& book) : book_(book) {}  // it outlives the builder
+  // `book` outlives the builder. Placeholders are pods of the operator's namespace.
+  SnapshotBuilder(const QueueBook& book, std::string operator_ns)
+      : book_(book), operator_ns_(std::move(operator_ns)) {}
 
   void SeeNode(const kube::Store<api::Node>::Change& change);
   // Called for all pods of the cluster. Learners of the jobs seen count for their jobs; all others
   // take room on their nodes, even if the scheduler has only nominated the node, or their
-  // controller has only pinned them to it.
+  // controller has only pinned them to it. Placeholders take none: they go when a learner comes.
   void SeePod(const kube::Store<api::Pod>::Change& change);
   void SeeQuota(const kube::Store<api::ResourceQuota>::Change& change);
   // The job as it is now; null: it is not planned, or gone.
@@ -68,6 +71,7 @@ class SnapshotBuilder {
   void SeeGpus(const kube::Store<api::Pod>::Change& change);
 
   const QueueBook& book_;
+  const std::string operator_ns_;
   std::uint64_t book_version_ = 0;
   Changes<planner::NodeView> changed_nodes_;  // since the last Build, as is the next
   std::uint64_t node_versions_ = 0;

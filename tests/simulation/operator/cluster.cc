@@ -6,6 +6,7 @@
 
 #include "base/format.h"
 #include "operator/controller/model/names.h"
+#include "operator/controller/objects/placeholder_pod.h"
 #include "tests/simulation/operator/objects.h"
 
 namespace pliant::operator_sim {
@@ -46,6 +47,20 @@ std::string LabelOf(const Json& object, std::string_view label) {
 
 bool IsLearner(const Json& pod) {
   return LabelOf(pod, controller::kLabelRole) == controller::kRoleLearner;
+}
+
+bool IsPlaceholder(const Json& pod) { return !LabelOf(pod, controller::kLabelNodesFor).empty(); }
+
+int RequestedGpus(const Json& pod) {
+  return std::stoi(pod.value("/spec/containers/0/resources/limits/nvidia.com~1gpu"_json_pointer,
+                             std::string("0")));
+}
+
+bool IsUnschedulable(const Json& pod) {
+  const Json conditions = pod.value("/status/conditions"_json_pointer, Json::array());
+  return BoundTo(pod).empty() && std::ranges::any_of(conditions, [](const Json& condition) {
+           return condition.value("reason", "") == "Unschedulable";
+         });
 }
 
 bool IsGated(const Json& pod) {
@@ -200,10 +215,12 @@ void Cluster::Bind(const std::string& path, const Json& pod) {
     const auto object = server_.Find(NodePath(name));
     if (object == nullptr || object->value("/spec/unschedulable"_json_pointer, false)) continue;
     if (object->at("/status/conditions/0/status"_json_pointer) != "True") continue;
+    if (!HasRoom(name, pod)) continue;
     if (IsLearner(pod) ? NodeOf(pod) == name : chosen.empty() || Chance(random_, 0.5))
       chosen = name;
   }
   if (chosen.empty()) {
+    if (IsPlaceholder(pod)) MarkUnschedulable(path, pod);
     loop_.PostAfter(1s, [this, path, uid = UidOf(pod)] {
       const auto still = server_.Find(path);
       if (still != nullptr && UidOf(*still) == uid && BoundTo(*still).empty()) Sync(path);
@@ -213,16 +230,40 @@ void Cluster::Bind(const std::string& path, const Json& pod) {
   server_.Change(path, [&](Json& object) { object["spec"]["nodeName"] = chosen; });
 }
 
-int Cluster::GpusTakenOn(const std::string& node) const {
+void Cluster::MarkUnschedulable(const std::string& path, const Json& pod) {
+  if (IsUnschedulable(pod)) return;
+  server_.Change(path, [](Json& object) {
+    object["status"]["conditions"] =
+        Json::array({{{"type", "PodScheduled"}, {"status", "False"}, {"reason", "Unschedulable"}}});
+  });
+}
+
+int Cluster::GpusTakenOn(const std::string& node, bool (*is_of_kind)(const Json& pod)) const {
   int taken = 0;
   for (const auto& [path, pod] : server_.All(kPods)) {
-    if (BoundTo(*pod) == node && IsLearner(*pod) && !HasEnded(*pod)) ++taken;
+    if (BoundTo(*pod) == node && is_of_kind(*pod) && !HasEnded(*pod)) taken += RequestedGpus(*pod);
   }
   return taken;
 }
 
+// Whether the scheduler finds room: a learner preempts no placeholder. It may bind learners beyond
+// the GPUs that are left, because it does not know of a GPU that is broken since a moment ago.
+bool Cluster::HasRoom(const std::string& node, const Json& pod) const {
+  if (!IsLearner(pod) && !IsPlaceholder(pod)) return true;
+  const int placeholders = GpusTakenOn(node, IsPlaceholder);
+  if (IsLearner(pod) && placeholders == 0) return true;
+  const Node& of = nodes_.at(node);
+  return placeholders + GpusTakenOn(node, IsLearner) + RequestedGpus(pod) <= of.gpus - of.unhealthy;
+}
+
 void Cluster::Start(const std::string& path, const Json& pod) {
   const std::string uid = UidOf(pod);
+  if (IsPlaceholder(pod)) {
+    if (PhaseOf(pod) != "Running") {
+      server_.Change(path, [](Json& object) { object["status"]["phase"] = "Running"; });
+    }
+    return;
+  }
   Program& program = programs_[path];
   if (program.uid == uid && (program.alive || program.pulling)) return;
   const bool ran = PhaseOf(pod) == "Running";
@@ -232,7 +273,7 @@ void Cluster::Start(const std::string& path, const Json& pod) {
   }
   const Node& node = nodes_.at(BoundTo(pod));
   if (IsLearner(pod) &&
-      (GpusTakenOn(BoundTo(pod)) > node.gpus - node.unhealthy || refuse_start())) {
+      (GpusTakenOn(BoundTo(pod), IsLearner) > node.gpus - node.unhealthy || refuse_start())) {
     Fail(path, "UnexpectedAdmissionError", "requested number of devices unavailable");
     return;
   }

@@ -20,6 +20,10 @@ bool Chance(Random& random, double probability);
 
 std::string LabelOf(const Json& object, std::string_view label);
 bool IsLearner(const Json& pod);
+bool IsPlaceholder(const Json& pod);
+int RequestedGpus(const Json& pod);
+// Whether the scheduler has found no node for it.
+bool IsUnschedulable(const Json& pod);
 bool IsGated(const Json& pod);
 bool HasEnded(const Json& pod);
 // The node on which the pod runs, or the only one on which it may run; "" if it is not decided.
@@ -91,7 +95,10 @@ class Cluster {
   void KillProgram(const std::string& path);
   void WriteNode(const std::string& name);
   void EvictFrom(const std::string& node);
-  int GpusTakenOn(const std::string& node) const;
+  void MarkUnschedulable(const std::string& path, const Json& pod);
+  // By pods of one kind that have not ended.
+  int GpusTakenOn(const std::string& node, bool (*is_of_kind)(const Json& pod)) const;
+  bool HasRoom(const std::string& node, const Json& pod) const;
 
   EventLoop& loop_;
   kube::MemoryApiServer& server_;

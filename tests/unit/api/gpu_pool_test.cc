@@ -32,7 +32,7 @@ TEST(GpuPool, FillsInDefaults) {
 TEST(GpuPool, ReadsAllFields) {
   const Result<GpuPool> pool = DecodeGpuPool(PoolObject(json::parse(R"({
     "nodeSelector": {"matchLabels": {"gpu": "a100"}, "matchExpressions": [{"key": "old", "operator": "DoesNotExist"}]},
-    "reservedGpus": 8, "topologyKeys": ["zone", "rack"],
+    "reservedGpus": 8, "topologyKeys": ["zone", "rack"], "scaleUp": "Minimum",
     "bounds": {"minRuntimeSeconds": 600, "cooldownSeconds": 20, "gracePeriodSeconds": 50, "gpusPerJob": 64}})")));
   ASSERT_TRUE(pool) << pool.error();
   EXPECT_EQ(pool->unreadable, "");
@@ -44,6 +44,7 @@ TEST(GpuPool, ReadsAllFields) {
                                                             .values = {}}}},
                    .reserved_gpus = 8,
                    .topology_keys = {"zone", "rack"},
+                   .scale_up = ScaleUp::kMinimum,
                    .bounds = {.max_resize = {.grace_period = seconds(50),
                                              .min_runtime = seconds(600),
                                              .cooldown = seconds(20)},
@@ -69,6 +70,7 @@ TEST(GpuPool, NamesTheFieldThatIsWrong) {
       {"/spec/topologyKeys",
        {"a", "b", "c", "d", "e"},
        "spec.topologyKeys: not a list of at most 4 strings"},
+      {"/spec/scaleUp", "Always", "spec.scaleUp: none of None, Minimum"},
       {"/spec/bounds", 1, "spec.bounds: not an object"},
       {"/spec/bounds/minRuntimeSeconds", 0, ""},
       {"/spec/bounds/minRuntimeSeconds", 86400, ""},
@@ -102,6 +104,7 @@ TEST(GpuPool, StatusReadsBackAsWritten) {
                            .capacity_gpus = 32,
                            .allocated_gpus = 20,
                            .foreign_gpus = 2,
+                           .requested_gpus = 5,
                            .conditions = {{.type = "Ready",
                                            .status = ConditionStatus::kTrue,
                                            .reason = "Ready",

@@ -82,7 +82,7 @@ TEST(ClusterPlan, AGateThatMayOpenIsNews) {
 
 TEST(ClusterPlan, WhichChangesMayChangeThePlan) {
   const QueueBook book;
-  ClusterPlan plan({}, book, nullptr);
+  ClusterPlan plan({}, book, "pliant", nullptr);
   const auto seen = [&](const api::Node* before, const api::Node* after) {
     return plan.SeeNode({{"", "n"},
                          before == nullptr ? nullptr : Shared(*before),
@@ -125,7 +125,7 @@ TEST(ClusterPlan, WhichChangesMayChangeThePlan) {
 
 TEST(ClusterPlan, WhatIsSeenIsPlanned) {
   const QueueBook book;
-  ClusterPlan plan({}, book, nullptr);
+  ClusterPlan plan({}, book, "pliant", nullptr);
   api::Node node{.ready = true, .allocatable = {.gpus = 4}};
   node.meta.name = "gpu-1";
   plan.SeeNode({{"", "gpu-1"}, nullptr, Shared(node)});
@@ -152,7 +152,7 @@ TEST(ClusterPlan, OnceAProcessHasDiedAtThePlanTheNextDiesAtTheJob) {
   Edit(deadly.job).spec.priority = 0;
   const auto make_plan = [&](CrashNotes* notes) {
     const QueueBook book;
-    ClusterPlan plan({}, book, notes);
+    ClusterPlan plan({}, book, "pliant", notes);
     plan.SeeNode({{"", "gpu-1"}, nullptr, Shared(node)});
     for (const JobView* view : {&good, &deadly}) {
       const api::ObjectMeta& job = view->job->meta;

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "operator/planner/feasibility.h"
 #include "tests/unit/controller/job_fixture.h"
 
 namespace pliant::controller {
@@ -214,6 +215,24 @@ TEST(QueueBook, AQueueThatIsNotUnderstoodKeepsItsLastSpec) {
   unreadable.meta.name = "other";
   book.SetQueue("other", std::make_shared<const api::TrainingQueue>(unreadable));
   EXPECT_EQ(book.QueueViews().size(), 2u) << "a queue that was never understood admits nothing";
+}
+
+// Nodes with these labels would join the pool if they were added.
+TEST(QueueBook, TermsOfAPoolAreItsNodes) {
+  QueueBook book;
+  EXPECT_EQ(book.TermsOfPool("default"), NodeTerms{});
+  book.SetPool("a100", Pool("a100", {.node_selector = Labelled("gpu", "a100")}, 1));
+  book.SetPool("vision", Pool("vision", {.node_selector = Labelled("team", "vision")}, 2));
+  const std::map<std::string, std::string> nodes[] = {
+      {}, {{"gpu", "a100"}}, {{"team", "vision"}}, {{"gpu", "a100"}, {"team", "vision"}}};
+  for (const std::string pool : {"a100", "vision", "default"}) {
+    for (const auto& labels : nodes) {
+      const bool has =
+          planner::ObstacleInLooks({.labels = labels}, {.node_affinity = book.TermsOfPool(pool)}) ==
+          planner::Obstacle::kNone;
+      EXPECT_EQ(has, book.PoolOf(labels) == pool) << pool;
+    }
+  }
 }
 
 }  // namespace

@@ -136,13 +136,15 @@ TEST(PoolStatus, SaysWhoseNodesItLacks) {
   planner::NodeView node{.name = "n0", .pool = "old", .labels = {{"gpu", "a100"}}};
   const planner::ClusterSnapshot snapshot{.nodes = {node}, .pools = book.PoolViews()};
   const planner::Plan plan{
-      .pools = {{.pool = "old", .nodes = 1, .capacity = 8, .allocated = 5, .foreign = 2},
-                {.pool = "young"}}};
+      .pools = {
+          {.pool = "old", .nodes = 1, .capacity = 8, .allocated = 5, .foreign = 2, .requested = 3},
+          {.pool = "young"}}};
   const api::GpuPoolStatus of_old = StatusOf(old, book, {snapshot, plan}, At(5));
   EXPECT_EQ(of_old.nodes, 1);
   EXPECT_EQ(of_old.capacity_gpus, 8);
   EXPECT_EQ(of_old.allocated_gpus, 5);
   EXPECT_EQ(of_old.foreign_gpus, 2);
+  EXPECT_EQ(of_old.requested_gpus, 3);
   EXPECT_EQ(Text(of_old.conditions, "Ready"),
             "Ready=True NodesFound: the pool has nodes with GPUs");
   EXPECT_EQ(Text(of_old.conditions, "Overlapping"),

@@ -42,7 +42,7 @@ planner::ClusterSnapshot Build(const std::vector<std::shared_ptr<const api::Node
                                const std::vector<std::shared_ptr<const api::Pod>>& pods,
                                const std::vector<const JobView*>& jobs, WallTime now) {
   const QueueBook book;
-  SnapshotBuilder builder(book);
+  SnapshotBuilder builder(book, "pliant");
   for (const auto& node : nodes) builder.SeeNode({{"", node->meta.name}, nullptr, node});
   for (const auto& pod : pods) builder.SeePod({{"", pod->meta.name}, nullptr, pod});
   for (const JobView* job : jobs) {
@@ -99,7 +99,7 @@ TEST(SnapshotBuilder, APodOfAnyGreatRequestLeavesNoTrace) {
     pod.requests = {.gpus = INT64_MAX, .cpu_millis = INT64_MAX, .memory_bytes = INT64_MAX};
   });
   const QueueBook book;
-  SnapshotBuilder builder(book);
+  SnapshotBuilder builder(book, "pliant");
   builder.SeeNode({{"", "gpu-1"}, nullptr, GpuNode("gpu-1", 8)});
   builder.SeePod({{"a", "four"}, nullptr, four});
   builder.SeePod({{"b", "all"}, nullptr, all});
@@ -123,7 +123,7 @@ TEST(SnapshotBuilder, ANamespacesJobsMayHoldWhatItsQuotasLeaveThem) {
   };
   JobView view = TrainingView(2);
   const QueueBook book;
-  SnapshotBuilder builder(book);
+  SnapshotBuilder builder(book, "pliant");
   builder.SeeQuota({{"team-a", "large"}, nullptr, quota("large", 100)});
   builder.SeeQuota({{"team-a", "small"}, nullptr, quota("small", 10)});
   builder.SeeQuota({{"team-a", "of pods"}, nullptr, quota("of pods", std::nullopt)});
@@ -233,7 +233,7 @@ TEST(SnapshotBuilder, FollowsEveryChange) {
   std::mt19937 random(5);
   const auto pick = [&](int count) { return static_cast<int>(random() % unsigned(count)); };
   const QueueBook book;
-  SnapshotBuilder builder(book);
+  SnapshotBuilder builder(book, "pliant");
   std::map<std::string, std::shared_ptr<const api::Node>> nodes;
   std::map<std::string, std::shared_ptr<const api::Pod>> pods;
   std::map<std::string, JobView> jobs;

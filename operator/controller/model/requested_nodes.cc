@@ -1,0 +1,26 @@
+#include "operator/controller/model/requested_nodes.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+namespace pliant::controller {
+
+std::vector<RequestedNodes> RequestedNodesOf(const planner::ClusterSnapshot& snapshot,
+                                             const planner::Plan& plan, const QueueBook& book) {
+  std::vector<RequestedNodes> all;
+  for (const planner::JobView& job : snapshot.jobs) {
+    const planner::Decision* decision =
+        planner::FindDecision(plan, job.key.name_space, job.key.name);
+    if (decision == nullptr || !decision->nodes) continue;
+    RequestedNodes nodes{.job = job.key, .learners = decision->nodes->learners, .needs = job.needs};
+    nodes.needs.node_affinity = BothHold(nodes.needs.node_affinity, book.TermsOfPool(job.pool));
+    if (const std::string& product = decision->nodes->gpu_product; !product.empty()) {
+      nodes.needs.node_selector[planner::kGpuProductLabel] = product;
+    }
+    all.push_back(std::move(nodes));
+  }
+  return all;
+}
+
+}  // namespace pliant::controller

@@ -1,0 +1,115 @@
+// Pools whose jobs make a node autoscaler add nodes. At first there are two nodes of four GPUs.
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/simulation/operator/autoscaler.h"
+#include "tests/simulation/operator/objects.h"
+#include "tests/simulation/operator/sized_story.h"
+
+namespace pliant::operator_sim {
+namespace {
+
+using namespace std::chrono_literals;
+using controller::kGpuPools;
+using testing::HasSubstr;
+
+class NodeStory : public SizedStory {
+ protected:
+  void ScaleUp() { world.Apply(kGpuPools, "default", {{"scaleUp", "Minimum"}}); }
+  void StartAutoscaler() {
+    autoscaler = std::make_unique<Autoscaler>(world.loop, world.server, world.cluster, 4);
+  }
+  int Placeholders(const std::function<bool(const Json& pod)>& counts = {}) const {
+    int count = 0;
+    for (const auto& [path, pod] : world.server.All(kPods)) {
+      if (IsPlaceholder(*pod) && (!counts || counts(*pod))) ++count;
+    }
+    return count;
+  }
+  int RequestedGpus() { return world.StatusOf(kGpuPools, "default").value("requestedGpus", -1); }
+
+  std::unique_ptr<Autoscaler> autoscaler;
+};
+
+TEST_F(NodeStory, AJobWhoseMinimumFitsNoNodeMakesAnAutoscalerAddOne) {
+  ScaleUp();
+  StartAutoscaler();
+  Submit("first", 8, 8);
+  ASSERT_TRUE(world.ReachSizes({{"first", 8}}));
+  Submit("second", 2, 8);
+  ASSERT_TRUE(world.Reach([&] { return Placeholders() == 2; }));
+  EXPECT_TRUE(world.Reach([&] { return RequestedGpus() == 2; }));
+  EXPECT_TRUE(world.Reach([&] {
+    return world.Status("second").value("reason", "").find("nodes for 2 learners are requested") !=
+           std::string::npos;
+  })) << world.Status("second");
+  ASSERT_TRUE(world.ReachSizes({{"first", 8}, {"second", 4}})) << world.Describe();
+  EXPECT_TRUE(world.Reach([&] { return Placeholders() == 0 && RequestedGpus() == 0; }));
+  world.loop.RunFor(10min);
+  EXPECT_EQ(autoscaler->nodes_added(), 1) << "its growth makes no node come";
+  EXPECT_EQ(world.Learners("second"), 4);
+}
+
+TEST_F(NodeStory, APoolThatDoesNotScaleUpHasNoPlaceholders) {
+  Submit("first", 8, 8);
+  Submit("second", 2, 8);
+  ASSERT_TRUE(world.ReachSizes({{"first", 8}}));
+  world.loop.RunFor(2min);
+  EXPECT_EQ(Placeholders(), 0);
+}
+
+TEST_F(NodeStory, WhatNobodyWaitsForAnyLongerIsNotRequested) {
+  ScaleUp();
+  Submit("first", 8, 8);
+  ASSERT_TRUE(world.ReachSizes({{"first", 8}}));
+  Submit("deleted", 2, 2);
+  Submit("suspended", 3, 3);
+  ASSERT_TRUE(world.Reach([&] { return Placeholders() == 5; }));
+  world.Delete("deleted");
+  ASSERT_TRUE(world.Reach([&] { return Placeholders() == 3; }));
+  world.Edit("suspended", {{"suspend", true}});
+  ASSERT_TRUE(world.Reach([&] { return Placeholders() == 0; }));
+  world.Edit("suspended", {{"suspend", false}});
+  ASSERT_TRUE(world.Reach([&] { return Placeholders() == 3; }));
+  world.Apply(kGpuPools, "default", {{"scaleUp", "None"}});
+  ASSERT_TRUE(world.Reach([&] { return Placeholders() == 0; }));
+}
+
+// Three GPUs are idle: as many placeholders are there, and the other three make nodes come. A
+// learner preempts none of them.
+TEST_F(NodeStory, PlaceholdersGiveWayToLearners) {
+  ScaleUp();
+  Submit("first", 5, 5);
+  ASSERT_TRUE(world.ReachSizes({{"first", 5}}));
+  Submit("wide", 6, 6);
+  ASSERT_TRUE(world.Reach([&] {
+    return Placeholders([](const Json& pod) { return !NodeOf(pod).empty(); }) == 3 &&
+           Placeholders(IsUnschedulable) == 3;
+  }));
+  Submit("small", 1, 3);
+  ASSERT_TRUE(world.ReachSizes({{"first", 5}, {"small", 3}}));
+  EXPECT_TRUE(world.Reach([&] { return Placeholders() == 4; })) << "small yields two GPUs";
+  world.trainings.Complete("first");
+  ASSERT_TRUE(world.ReachSizes({{"small", 2}, {"wide", 6}}));
+  EXPECT_TRUE(world.Reach([&] { return Placeholders() == 0; }));
+}
+
+TEST_F(NodeStory, AKilledOperatorForgetsNoPlaceholder) {
+  ScaleUp();
+  StartAutoscaler();
+  Submit("first", 8, 8);
+  ASSERT_TRUE(world.ReachSizes({{"first", 8}}));
+  Submit("second", 4, 4);
+  ASSERT_TRUE(world.Reach([&] { return Placeholders() > 0; }));
+  world.KillOperator();
+  ASSERT_TRUE(world.ReachSizes({{"first", 8}, {"second", 4}}));
+  EXPECT_TRUE(world.Reach([&] { return Placeholders() == 0; }));
+  EXPECT_EQ(autoscaler->nodes_added(), 1);
+}
+
+}  // namespace
+}  // namespace pliant::operator_sim
