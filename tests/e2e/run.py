@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from story import (
+    added_node,
     bad_connection,
     bad_jobs,
     checks,
@@ -22,6 +23,7 @@ from story import (
     ending,
     examples,
     faults,
+    filling,
     full_volume,
     maintenance,
     pages,
@@ -90,6 +92,8 @@ _MOMENTS: dict[str, Moment] = {
     "bad jobs, and deletion": bad_jobs.play,
 }
 _LONG_LOCAL_MOMENTS: dict[str, Moment] = {
+    "a node autoscaler adds a node for a job that waits": added_node.play,
+    "ordinary pods preempt trainings that only fill": filling.play,
     "the commands of the documents": pages.play,
     "what one tenant does costs another nothing": tenants.play,
     f"an upgrade from {upgrade.FROM} while jobs train": upgrade.play,

@@ -27,6 +27,7 @@ bool IsNews(const api::TrainingQueueStatus& before, const api::TrainingQueueStat
 bool IsNews(const api::GpuPoolStatus& before, const api::GpuPoolStatus& after) {
   return before.observed_generation != after.observed_generation ||
          before.capacity_gpus != after.capacity_gpus ||
+         (before.requested_gpus > 0) != (after.requested_gpus > 0) ||
          !SameConditions(before.conditions, after.conditions);
 }
 

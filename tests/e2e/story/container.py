@@ -4,10 +4,11 @@ to the nodes, which only the local cluster has (Stage.dev)."""
 import os
 import subprocess
 import time
+from pathlib import Path
 
 from .errors import StoryError
 from .kubectl import Kubectl
-from .stage import Stage
+from .stage import OPERATOR_NAMESPACE, Stage
 
 _MAX_SECONDS = 60.0
 _LOOK_SECONDS = 0.2
@@ -65,6 +66,13 @@ def restart(stage: Stage, process: str, away_seconds: float) -> None:
 def install_operator(stage: Stage, commit: str = "") -> None:
     """Installs the operator by its chart, of this tree or of a commit."""
     _dev(stage, "up", *(["--commit", commit] if commit else []))
+
+
+def upgrade_operator(stage: Stage, value: str) -> None:
+    """Sets a value of the operator's chart ("NAME=VALUE")."""
+    chart = str(Path(__file__).resolve().parents[3] / "helm" / "pliant")
+    command = ["helm", "upgrade", "pliant", chart, "--namespace", OPERATOR_NAMESPACE, "--reuse-values", "--set", value]
+    _dev(stage, *command, "--wait")
 
 
 def _dev(stage: Stage, *command: str) -> str:

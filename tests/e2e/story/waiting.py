@@ -10,13 +10,13 @@ from .screen import Screen
 _LOOK_SECONDS = 1.0
 
 
-def wait(kubectl: Kubectl, screen: Screen, what: str, probe: Callable[[], bool], seconds: float) -> None:
+def wait(kubectl: Kubectl, screen: Screen, what: str, probe: Callable[[], bool], seconds: float, look_seconds: float = _LOOK_SECONDS) -> None:
     """Waits until `probe` returns true. The error after a timeout has the status of each job."""
     deadline = time.monotonic() + seconds
     while not probe():
         if time.monotonic() > deadline:
             raise StoryError(f"timed out after {seconds:.0f} s, waiting until {what}: {_phases(kubectl)}")
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(look_seconds)
     screen.say(f"   {what}", "green")
 
 
