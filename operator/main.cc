@@ -243,6 +243,9 @@ int Run(OperatorOptions options) {
                 .scrape_annotations = options.scrape_annotations,
                 .jobs = options.jobs},
        .planning = {.lifecycle = {.coordinator_image = options.coordinator_image},
+                    .node_requests = options.provisioning_requests
+                                         ? controller::NodeRequestKind::kProvisioning
+                                         : controller::NodeRequestKind::kPlaceholders,
                     .placeholders = PlaceholdersOf(options),
                     .pod_making_calls = pod_making_calls,
                     .now = Now,

@@ -72,6 +72,7 @@ OperatorOptions ParseOptionsOrExit(int argc, char** argv) {
   std::string format = "text";
   std::string level = "info";
   std::string transport = "cpprest";
+  std::string node_requests = "placeholder-pods";
   std::string output = "text";
   CLI::App app{
       "Shares a cluster's GPUs among ElasticTrainingJobs and resizes them while they train.",
@@ -115,9 +116,13 @@ OperatorOptions ParseOptionsOrExit(int argc, char** argv) {
                  "PriorityClass of learners; by default that of the job's template");
   app.add_option("--coordinator-priority-class", options.coordinator_priority_class,
                  "PriorityClass of coordinators; by default that of learners");
+  app.add_option("--node-requests", node_requests,
+                 "Objects that make a node autoscaler add nodes for pools with scaleUp: Minimum: "
+                 "placeholder-pods, which every autoscaler finds, or provisioning-requests of "
+                 "cluster-autoscaler")
+      ->check(CLI::IsMember({"placeholder-pods", "provisioning-requests"}));
   app.add_option("--placeholder-priority-class", options.placeholder_priority_class,
-                 "PriorityClass of placeholders, pods that make a node autoscaler add nodes for "
-                 "pools with scaleUp: Minimum; of a negative value, but of at least -10 for "
+                 "PriorityClass of placeholder pods; of a negative value, but of at least -10 for "
                  "cluster-autoscaler");
   app.add_option("--placeholder-pull-secret", options.placeholder_pull_secrets,
                  "Secret in the operator's namespace with which placeholders' image, which is "
@@ -176,6 +181,7 @@ OperatorOptions ParseOptionsOrExit(int argc, char** argv) {
   options.log_format = format == "json" ? log::Format::kJson : log::Format::kText;
   options.log_level = log::ParseLevel(level);
   options.libcurl = transport == "libcurl";
+  options.provisioning_requests = node_requests == "provisioning-requests";
   options.replay.json = output == "json";
   options.replay.jobs = options.jobs;
   return options;

@@ -26,6 +26,7 @@ struct OperatorOptions {
   std::uint16_t debug_port = 6060;
   std::string learner_priority_class;
   std::string coordinator_priority_class;
+  bool provisioning_requests = false;  // instead of placeholders
   std::string placeholder_priority_class;
   std::vector<std::string> placeholder_pull_secrets;
   api::JobSettings jobs;

@@ -47,6 +47,7 @@ inline constexpr ResourceType kPods{"", "v1", "pods", "Pod"};
 inline constexpr ResourceType kServices{"", "v1", "services", "Service"};
 inline constexpr ResourceType kResourceQuotas{"", "v1", "resourcequotas", "ResourceQuota"};
 inline constexpr ResourceType kSecrets{"", "v1", "secrets", "Secret"};
+inline constexpr ResourceType kPodTemplates{"", "v1", "podtemplates", "PodTemplate"};
 inline constexpr ResourceType kNodes{"", "v1", "nodes", "Node", false};
 inline constexpr ResourceType kNamespaces{"", "v1", "namespaces", "Namespace", false};
 inline constexpr ResourceType kLeases{"coordination.k8s.io", "v1", "leases", "Lease"};

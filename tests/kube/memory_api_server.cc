@@ -35,6 +35,7 @@ constexpr KnownKind kKnownKinds[] = {
     {"/api/v1", "resourcequotas", "ResourceQuota", true},
     {"/api/v1", "secrets", "Secret"},
     {"/api/v1", "configmaps", "ConfigMap"},
+    {"/api/v1", "podtemplates", "PodTemplate"},
     {"/api/v1", "serviceaccounts", "ServiceAccount"},
     {"/apis/coordination.k8s.io/v1", "leases", "Lease"},
     {"/apis/events.k8s.io/v1", "events", "Event"},

@@ -91,9 +91,8 @@ json PlaceholderSpec(const planner::PodNeeds& needs, const PlaceholderDefaults& 
   return spec;
 }
 
-json PlaceholderPod(const RequestedNodes& nodes, int number, const PlaceholderDefaults& defaults) {
+json PlaceholderMetadata(const RequestedNodes& nodes, const PlaceholderDefaults& defaults) {
   json metadata = {
-      {"name", PlaceholderName(nodes.job.uid, number)},
       {"namespace", defaults.ns},
       {"labels",
        {{kLabelManagedBy, kManagedBy},
@@ -107,6 +106,12 @@ json PlaceholderPod(const RequestedNodes& nodes, int number, const PlaceholderDe
                                                 {"name", defaults.owner_name},
                                                 {"uid", defaults.owner_uid}}});
   }
+  return metadata;
+}
+
+json PlaceholderPod(const RequestedNodes& nodes, int number, const PlaceholderDefaults& defaults) {
+  json metadata = PlaceholderMetadata(nodes, defaults);
+  metadata["name"] = PlaceholderName(nodes.job.uid, number);
   return {{"apiVersion", "v1"},
           {"kind", "Pod"},
           {"metadata", std::move(metadata)},

@@ -36,6 +36,9 @@ std::string HashOfNeeds(const planner::PodNeeds& needs);
 // Names the placeholder for learner `number` of the job.
 std::string PlaceholderName(const std::string& job_uid, int number);
 
+// The metadata of everything that is made for the nodes, without a name.
+nlohmann::json PlaceholderMetadata(const RequestedNodes& nodes,
+                                   const PlaceholderDefaults& defaults);
 // The spec of a pod that needs the same node as a learner does.
 nlohmann::json PlaceholderSpec(const planner::PodNeeds& needs, const PlaceholderDefaults& defaults);
 nlohmann::json PlaceholderPod(const RequestedNodes& nodes, int number,

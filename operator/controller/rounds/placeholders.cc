@@ -6,33 +6,28 @@
 #include <vector>
 
 #include "base/log.h"
+#include "operator/controller/actions/idempotent_calls.h"
 
 namespace pliant::controller {
 namespace {
 
 constexpr std::size_t kMaxChangesAtOnce = 64;
-constexpr std::chrono::seconds kRetryAfter{30};
+constexpr std::chrono::seconds kRetryPodsAfter{30};
 
-// Already done by an earlier call, which the stores do not show yet.
-bool IsDone(const kube::KubeError& error) {
-  return error.code == ErrorCode::kAlreadyExists || error.code == ErrorCode::kNotFound ||
-         error.code == ErrorCode::kConflict;
-}
-
-struct Calls {
+struct PlaceholderCalls {
   std::vector<PlaceholderChanges::Gone> remove;
   std::vector<nlohmann::json> create;
 };
 
-// The first error, after which the others are left.
-kube::KubeStatus Carry(const Calls& calls, kube::KubeClient& client, const std::string& ns) {
+// Returns the first error, after which the other calls are left.
+kube::KubeStatus Carry(const PlaceholderCalls& calls, kube::KubeClient& client,
+                       const std::string& ns) {
   for (const PlaceholderChanges::Gone& gone : calls.remove) {
-    const auto deleted = client.Delete(kube::kPods, {ns, gone.pod}, {.uid = gone.uid});
-    if (!deleted && !IsDone(deleted.error())) return deleted;
+    const auto done = DeleteIfPresent(client, kube::kPods, {ns, gone.pod}, gone.uid);
+    if (!done) return done;
   }
   for (const nlohmann::json& pod : calls.create) {
-    const auto created = client.Create(kube::kPods, pod);
-    if (!created && !IsDone(created.error())) return std::unexpected(created.error());
+    if (const auto done = CreateIfAbsent(client, kube::kPods, pod); !done) return done;
   }
   return {};
 }
@@ -48,13 +43,12 @@ void Placeholders::See(const kube::Store<api::Pod>::Change& change) {
   }
 }
 
-std::optional<api::WallTime> Placeholders::Reconcile(const PlannedCluster& cluster,
+std::optional<api::WallTime> Placeholders::Reconcile(std::span<const RequestedNodes> wanted,
+                                                     const PlannedCluster& cluster,
                                                      api::WallTime now) {
   if (is_under_way_) return std::nullopt;
-  const std::vector<RequestedNodes> wanted =
-      RequestedNodesOf(cluster.snapshot, cluster.plan, parts_.book);
   if (wanted.empty() && pods_.empty()) return std::nullopt;
-  if (failed_at_ && now < *failed_at_ + kRetryAfter) return *failed_at_ + kRetryAfter;
+  if (failed_at_ && now < *failed_at_ + kRetryPodsAfter) return *failed_at_ + kRetryPodsAfter;
   std::vector<std::shared_ptr<const api::Pod>> present;
   for (const auto& [name, pod] : pods_) present.push_back(pod);
   Apply(ChangePlaceholders(wanted, present, cluster), now);
@@ -62,7 +56,7 @@ std::optional<api::WallTime> Placeholders::Reconcile(const PlannedCluster& clust
 }
 
 void Placeholders::Apply(PlaceholderChanges changes, api::WallTime now) {
-  Calls calls{.remove = std::move(changes.remove)};
+  PlaceholderCalls calls{.remove = std::move(changes.remove)};
   if (calls.remove.size() > kMaxChangesAtOnce) calls.remove.resize(kMaxChangesAtOnce);
   for (const PlaceholderChanges::New& add : changes.create) {
     if (calls.remove.size() + calls.create.size() >= kMaxChangesAtOnce) break;

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "base/event_loop.h"
@@ -19,7 +20,6 @@ namespace pliant::controller {
 struct PlaceholdersParts {
   EventLoop& loop;
   kube::KubeClient& client;
-  const QueueBook& book;
   Executor api_calls;
   std::function<void()> request_round;  // when the next changes may be made
 };
@@ -35,7 +35,8 @@ class Placeholders {
   void See(const kube::Store<api::Pod>::Change& change);
 
   // Creates and removes some. Returns when to call it again, even if nothing happens.
-  std::optional<api::WallTime> Reconcile(const PlannedCluster& cluster, api::WallTime now);
+  std::optional<api::WallTime> Reconcile(std::span<const RequestedNodes> wanted,
+                                         const PlannedCluster& cluster, api::WallTime now);
 
  private:
   void Apply(PlaceholderChanges changes, api::WallTime now);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <utility>
+#include <vector>
 
 #include "base/earliest.h"
 #include "base/log.h"
@@ -76,7 +77,11 @@ PlanningLoop::PlanningLoop(PlanningLoopParts parts, PlanningLoopOptions options)
                        .request_round = [this] { rounds_.Request(); }}),
       placeholders_({.loop = parts_.loop,
                      .client = parts_.client,
-                     .book = parts_.table.book(),
+                     .api_calls = parts_.api_calls,
+                     .request_round = [this] { rounds_.Request(); }},
+                    options_.placeholders),
+      provisioning_({.loop = parts_.loop,
+                     .client = parts_.client,
                      .api_calls = parts_.api_calls,
                      .request_round = [this] { rounds_.Request(); }},
                     options_.placeholders),
@@ -161,7 +166,19 @@ std::optional<WallTime> PlanningLoop::RunRound(WallTime now) {
   std::optional<WallTime> again_at = plan_.plan().again_at;
   const PlannedCluster cluster{plan_.snapshot(), plan_.plan()};
   KeepEarliest(queue_reporter_.Report(cluster, now), again_at);
-  KeepEarliest(placeholders_.Reconcile(cluster, now), again_at);
+  KeepEarliest(RequestNodes(cluster, now), again_at);
+  return again_at;
+}
+
+std::optional<WallTime> PlanningLoop::RequestNodes(const PlannedCluster& cluster, WallTime now) {
+  const std::vector<RequestedNodes> wanted =
+      RequestedNodesOf(cluster.snapshot, cluster.plan, parts_.table.book());
+  if (options_.node_requests == NodeRequestKind::kPlaceholders) {
+    return placeholders_.Reconcile(wanted, cluster, now);
+  }
+  // Some may be left from before the setting was changed.
+  std::optional<WallTime> again_at = placeholders_.Reconcile({}, cluster, now);
+  KeepEarliest(provisioning_.Reconcile(wanted, now), again_at);
   return again_at;
 }
 

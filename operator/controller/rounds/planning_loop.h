@@ -16,6 +16,7 @@
 #include "operator/controller/rounds/cluster_plan.h"
 #include "operator/controller/rounds/crash_notes.h"
 #include "operator/controller/rounds/placeholders.h"
+#include "operator/controller/rounds/provisioning_requests.h"
 #include "operator/controller/rounds/queue_reporter.h"
 #include "operator/controller/rounds/rounds.h"
 #include "operator/kube/work_queue.h"
@@ -23,9 +24,16 @@
 
 namespace pliant::controller {
 
+// The objects for which a node autoscaler adds nodes.
+enum class NodeRequestKind {
+  kPlaceholders,  // pods, which any autoscaler finds
+  kProvisioning,  // ProvisioningRequests of cluster-autoscaler
+};
+
 struct PlanningLoopOptions {
   LifecycleOptions lifecycle;
   planner::Policy policy;
+  NodeRequestKind node_requests = NodeRequestKind::kPlaceholders;
   PlaceholderDefaults placeholders;
   RoundPacer::Options pace;
   FairCallsOptions pod_making_calls;  // shared fairly by namespaces
@@ -41,7 +49,7 @@ struct PlanningLoopParts {
   JobTable& table;
   const ActionRunner& runner;
   const StatusWriter& status_writer;
-  kube::KubeClient& client;    // for placeholders
+  kube::KubeClient& client;    // for objects for which nodes are added
   Executor api_calls;          // for the runner
   Executor pod_making_calls;   // also for the runner; apart, since admission webhooks may be slow
   Executor coordinator_calls;  // apart, since calls to a lost coordinator take long
@@ -80,6 +88,7 @@ class PlanningLoop {
   void LookAtJobs(WallTime now);
   void LookAtJob(const kube::NamespacedName& key, JobView& view, WallTime now);
   void MakePlan(WallTime now);
+  std::optional<WallTime> RequestNodes(const PlannedCluster& cluster, WallTime now);
   void Reconcile(const JobView& view, const std::optional<JobPlan>& plan, WallTime now);
   void WriteQuarantineStatus(const JobView& view, WallTime now);
   void FollowCoordinator(const JobView& view, const Outcome& outcome);
@@ -97,6 +106,7 @@ class PlanningLoop {
   ClusterPlan plan_;
   QueueReporter queue_reporter_;
   Placeholders placeholders_;
+  ProvisioningRequests provisioning_;
   std::uint64_t book_version_ = 0;
   Rounds rounds_;
 };

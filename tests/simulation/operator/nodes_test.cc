@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/kube/kinds.h"
 #include "tests/simulation/operator/autoscaler.h"
 #include "tests/simulation/operator/objects.h"
 #include "tests/simulation/operator/sized_story.h"
@@ -109,6 +110,65 @@ TEST_F(NodeStory, AKilledOperatorForgetsNoPlaceholder) {
   ASSERT_TRUE(world.ReachSizes({{"first", 8}, {"second", 4}}));
   EXPECT_TRUE(world.Reach([&] { return Placeholders() == 0; }));
   EXPECT_EQ(autoscaler->nodes_added(), 1);
+}
+
+class ProvisioningStory : public NodeStory {
+ protected:
+  void SetUp() override {
+    world.server.Put(
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"
+        "provisioningrequests.autoscaling.x-k8s.io",
+        kube::ProvisioningRequestDefinition());
+    world.node_requests = controller::NodeRequestKind::kProvisioning;
+    world.KillOperator();
+    ScaleUp();
+  }
+  std::size_t Requests() const { return world.server.All(kProvisioningRequests).size(); }
+  std::size_t Templates() const { return world.server.All("/api/v1/podtemplates").size(); }
+};
+
+TEST_F(ProvisioningStory, AJobWhoseMinimumFitsNoNodeGetsAllNodesAtOnce) {
+  ClusterAutoscaler provisions(world.loop, world.server, world.cluster, 4, /*failures=*/0);
+  Submit("first", 8, 8);
+  ASSERT_TRUE(world.ReachSizes({{"first", 8}}));
+  Submit("second", 6, 8);
+  ASSERT_TRUE(world.Reach([&] { return Requests() == 1; }));
+  EXPECT_EQ(Placeholders(), 0);
+  ASSERT_TRUE(world.ReachSizes({{"first", 8}, {"second", 8}})) << world.Describe();
+  EXPECT_TRUE(world.Reach([&] { return Requests() == 0 && Templates() == 0; }));
+  EXPECT_EQ(provisions.nodes_added(), 2);
+}
+
+TEST_F(ProvisioningStory, AFailedRequestIsRepeated) {
+  ClusterAutoscaler provisions(world.loop, world.server, world.cluster, 4, /*failures=*/2);
+  Submit("first", 8, 8);
+  ASSERT_TRUE(world.ReachSizes({{"first", 8}}));
+  Submit("second", 2, 4);
+  ASSERT_TRUE(world.ReachSizes({{"first", 8}, {"second", 4}})) << world.Describe();
+  EXPECT_EQ(provisions.nodes_added(), 1);
+}
+
+TEST_F(ProvisioningStory, WhatNobodyWaitsForAnyLongerIsNotRequested) {
+  Submit("first", 8, 8);
+  ASSERT_TRUE(world.ReachSizes({{"first", 8}}));
+  Submit("deleted", 2, 2);
+  ASSERT_TRUE(world.Reach([&] { return Requests() == 1 && Templates() == 1; }));
+  world.KillOperator();
+  world.Delete("deleted");
+  ASSERT_TRUE(world.Reach([&] { return Requests() == 0 && Templates() == 0; }));
+}
+
+// Placeholders from before the setting was changed are removed.
+TEST_F(NodeStory, TheKindOfRequestMayChange) {
+  ScaleUp();
+  Submit("first", 8, 8);
+  ASSERT_TRUE(world.ReachSizes({{"first", 8}}));
+  Submit("second", 2, 2);
+  ASSERT_TRUE(world.Reach([&] { return Placeholders() == 2; }));
+  world.node_requests = controller::NodeRequestKind::kProvisioning;
+  world.KillOperator();
+  ASSERT_TRUE(world.Reach([&] { return Placeholders() == 0; }))
+      << "although the server has no ProvisioningRequests";
 }
 
 }  // namespace

@@ -8,6 +8,8 @@
 namespace pliant::operator_sim {
 
 inline constexpr const char* kPods = "/api/v1/pods";
+inline constexpr const char* kProvisioningRequests =
+    "/apis/autoscaling.x-k8s.io/v1/provisioningrequests";
 inline constexpr const char* kAllJobs = "/apis/pliant.dev/v1alpha1/elastictrainingjobs";
 // A job has its plain name in the first namespace, and "NAMESPACE/NAME" in the second. Other
 // namespaces have no jobs, whatever the labels of their pods say.

@@ -66,6 +66,7 @@ Replica::Replica(std::string identity, ReplicaParts parts)
                   {.ns = "pliant-system",
                    .pods = {.priority_class = "learners"},
                    .planning = {.lifecycle = {.coordinator_image = "pliant:1"},
+                                .node_requests = parts_.node_requests,
                                 .placeholders = {.ns = "pliant-system", .image = "pliant:1"},
                                 .now = [this] { return clock_.Now(parts_.now(), loop_.Now()); },
                                 .clock_agrees = [this] { return clock_check_.Agrees(); },

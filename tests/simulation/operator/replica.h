@@ -29,6 +29,7 @@ struct ReplicaParts {
   std::function<void(const api::ObjectMeta& job, const controller::JobEvent& event)> on_event;
   controller::HttpCoordinatorClient::Connect connect;
   controller::CrashNotes* crash_notes = nullptr;
+  controller::NodeRequestKind node_requests = controller::NodeRequestKind::kPlaceholders;
   // The process has ended and must be destroyed, but not within this call.
   std::function<void()> on_end;
 };

@@ -192,6 +192,7 @@ void World::Start(std::size_t index) {
                      return std::make_unique<CoordinatorConnection>(trainings, HostOf(to));
                    },
                    .crash_notes = crash_notes,
+                   .node_requests = node_requests,
                    .on_end = [this, index] { loop.Post([this, index] { End(index); }); }});
 }
 

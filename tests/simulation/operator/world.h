@@ -94,9 +94,11 @@ class World {
   ApiFaults faults;
   bool coordinators_cut = false;
   controller::CrashNotes* crash_notes = nullptr;  // for replicas that start
-  std::string refusal;                            // reason why pod creation is refused now; empty:
-                                                  // it is not
-  bool webhooks_hang = false;                     // requests that create pods are not answered now
+  // For replicas that start.
+  controller::NodeRequestKind node_requests = controller::NodeRequestKind::kPlaceholders;
+  std::string refusal;         // reason why pod creation is refused now; empty:
+                               // it is not
+  bool webhooks_hang = false;  // requests that create pods are not answered now
   // Decides first on each request of a replica; kNone leaves it to the random faults. It may
   // advance the time.
   std::function<Disposition(const kube::HttpRequest& request)> interfere;

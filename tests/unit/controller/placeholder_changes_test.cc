@@ -11,7 +11,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
-using Gone = PlaceholderChanges::Gone;
+using GonePlaceholder = PlaceholderChanges::Gone;
 
 RequestedNodes Wanted(const std::string& job, int learners, std::int64_t gpus = 1) {
   return {.job = {.name_space = "team-a", .name = job, .uid = job},
@@ -33,7 +33,7 @@ std::shared_ptr<const api::Pod> Pod(const std::string& job, int number, const st
   return std::make_shared<const api::Pod>(std::move(pod));
 }
 
-Gone GonePod(const std::string& job, int number) {
+GonePlaceholder GonePod(const std::string& job, int number) {
   const std::string name = PlaceholderName(job, number);
   return {name, "uid-" + name};
 }
