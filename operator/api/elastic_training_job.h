@@ -188,6 +188,9 @@ struct JobStatus {
   std::optional<RecentService> recent_service;
   std::optional<WallTime> start_time;   // when it last left the queue
   std::optional<WallTime> resize_time;  // when desired_learners last changed while it ran
+  // Estimates: when it will leave the queue, or complete.
+  std::optional<WallTime> estimated_start;
+  std::optional<WallTime> estimated_completion;
   std::optional<WallTime> completion_time;
   std::vector<Condition> conditions;  // by type
 

@@ -125,14 +125,16 @@ void Admission::KeepPresent() {
 // Tries the GPU products that the job may use until `give` returns true.
 template <typename Give>
 bool Admission::OnSomeProduct(JobIndex job, const Give& give) {
-  const std::vector<int>& fits = model_.jobs[job].fits;
+  const Job& of = model_.jobs[job];
   Assignment& assignment = sharing_.assignment;
-  if (fits.size() == 1 || assignment.LearnersOf(job) > 0) return give();
-  for (const int fit : fits) {
+  const bool may_choose = !of.other_fits.empty() && assignment.LearnersOf(job) == 0;
+  if (give()) return true;
+  if (!may_choose) return false;
+  for (const int fit : of.other_fits) {
     assignment.UseFit(job, fit);
     if (give()) return true;
   }
-  assignment.UseFit(job, fits.front());
+  assignment.UseFit(job, of.fit);
   return false;
 }
 

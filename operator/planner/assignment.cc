@@ -23,7 +23,7 @@ Assignment::Assignment(const Model& model)
     overcommitted_gpus_ += std::max<std::int64_t>(node.held_gpus - node.room.gpus, 0);
   }
   for (JobIndex job = 0; job < std::ssize(model.jobs); ++job) {
-    if (model.jobs[job].active) fit_[job] = model.jobs[job].fits.front();
+    fit_[job] = model.jobs[job].fit;
   }
   for (const GpuBudget& budget : model.budgets) budget_left_.push_back(budget.gpus);
 }

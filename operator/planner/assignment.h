@@ -30,7 +30,7 @@ class Assignment {
  public:
   explicit Assignment(const Model& model);  // `model` outlives the assignment
 
-  // The first of Job::fits until UseFit is called.
+  // Job::fit until UseFit is called.
   const Fit& FitOf(JobIndex job) const { return model_.fits[fit_[job]]; }
   int FitIndexOf(JobIndex job) const { return fit_[job]; }
   void UseFit(JobIndex job, int fit);  // the job has no learners

@@ -244,6 +244,8 @@ struct JobView {
   std::optional<WallTime> resized;  // when learners_desired last changed while it ran
   std::optional<WallTime>
       below_minimum_since;  // since when it has had fewer than min_learners learners
+  // The time that its training still takes at its present speed; absent: unknown.
+  std::optional<std::int64_t> remaining_seconds;
   Seconds min_runtime{0};
   Seconds cooldown{30};
   // The grant of a learner that is kStarting, or refused, for this long is withdrawn.

@@ -48,7 +48,6 @@ GpuProducts::GpuProducts(const Model& model, FitOf fit_of)
   for (const Node& node : model.nodes) {
     if (node.view != nullptr) products_.emplace(node.product, 0);
   }
-  if (!AreSeveral()) return;
   used_gpus_.resize(model.nodes.size());
   needed_gpus_.resize(model.nodes.size());
   for (const Job& job : model.jobs) {
@@ -60,10 +59,6 @@ GpuProducts::GpuProducts(const Model& model, FitOf fit_of)
       needed_gpus_[model.NodeNamed(learner->node)] += job.needs().gpus;
     }
   }
-}
-
-std::optional<std::string_view> GpuProducts::Only() const {
-  return products_.size() == 1 ? std::optional(products_.begin()->first) : std::nullopt;
 }
 
 const GpuProducts::Room& GpuProducts::RoomOf(int fit) {
@@ -116,7 +111,6 @@ std::vector<std::string_view> GpuProducts::Choose(const Job& job) {
 std::vector<std::string_view> GpuProducts::ChoicesFor(const Job& job) {
   if (job.view->reproducibility != Reproducibility::kBitwise) return {};
   if (!job.view->gpu_product.empty()) return {job.view->gpu_product};
-  if (!AreSeveral()) return {};
   if (const auto held = ProductOfLearners(model_, job, /*gated=*/false)) return {*held};
   const auto planned = ProductOfLearners(model_, job, /*gated=*/true);
   if (planned && RoomOf(fit_of_(job, *planned)).slots >= job.minimum) return {*planned};

@@ -13,7 +13,7 @@ namespace pliant::planner {
 
 // Decides of which GPU product the GPUs of a bitwise job are: different products may compute
 // different bits. It stays on the product that it began on, and before that on the one that its
-// learners hold.
+// learners hold. For pools whose nodes have several products.
 class GpuProducts {
  public:
   // `fit_of`: the index of what a job can use of one product. `model` has its nodes, and its jobs
@@ -21,9 +21,6 @@ class GpuProducts {
   using FitOf = std::function<int(const Job&, std::string_view product)>;
   GpuProducts(const Model& model, FitOf fit_of);
 
-  bool AreSeveral() const { return products_.size() > 1; }
-  // The product of all nodes; nullopt: they have several, or there is no node.
-  std::optional<std::string_view> Only() const;
   // The products that the job may use, one of them, the best ones first; empty: any. Jobs without
   // learners choose, each from what the previous ones have left: call this in the order in which
   // they were submitted.

@@ -12,6 +12,7 @@
 
 #include "base/bounded.h"
 #include "base/earliest.h"
+#include "operator/planner/estimates.h"
 #include "operator/planner/model.h"
 #include "operator/planner/node_requests.h"
 #include "operator/planner/placement.h"
@@ -158,6 +159,7 @@ void PlanPool(const ClusterSnapshot& snapshot, const PoolScope& scope, const Pol
   const std::optional<Sharing> with_protection = ShareWithProtection(model, policy, fair);
   const Sharing& given = with_protection ? *with_protection : fair;
   const Assignment placed = Place(model, given);
+  const std::vector<std::optional<WallTime>> starts = EstimateStarts(model, given);
   NodeRequests requests = RequestNodes(model, policy, given, placed);
 
   std::vector<std::int64_t> priorities(model.queues.size());
@@ -173,8 +175,10 @@ void PlanPool(const ClusterSnapshot& snapshot, const PoolScope& scope, const Pol
                       .entitlement = fair.shares[index].entitled_learners,
                       .demand = job.active ? job.demand : 0,
                       .gpu_product = ProductOf(model, index, placed),
-                      .nodes = std::move(requests.by_job[index]),
+                      .ends_at = EstimateEnd(model, index),
                       .cap = job.cap};
+    if (!starts.empty()) decision.starts_at = starts[index];
+    if (!requests.by_job.empty()) decision.nodes = std::move(requests.by_job[index]);
     SortLearners(model, index, placed, decision);
     decision.reason = WhyThisSize({.model = model,
                                    .job = index,

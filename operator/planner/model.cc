@@ -71,18 +71,18 @@ class Builder {
     for (const Node& node : model_.nodes) node_views_.push_back(node.view);
     model_.topology = Topology(model_.pool.topology_keys, node_views_);
     AddJobs();
+    only_product_ = OnlyProduct();
     for (Job& job : model_.jobs) {
       CountOccupied(job);
       if (!job.active) continue;
       Withdraw(job);
       SetDemand(job);
-    }
-    SetFits();
-    for (Job& job : model_.jobs) {
-      if (!job.active) continue;
+      if (!only_product_) continue;  // then its product depends on the other jobs
+      job.fit = FitOf(*job.view, ProductOfJob(*job.view));
       SortHeld(job);
       SetProtection(job);
     }
+    if (!only_product_) ChooseProducts();
     SetBudgets();
     for (Job& job : model_.jobs) {
       if (job.active) job.usable = UsableLearners(job);
@@ -213,12 +213,9 @@ class Builder {
   // Learners of the job that its nodes can have: as many as fit if the nodes are empty, or more
   // where more are. Nodes that take no new learners count with those that they have.
   std::int64_t LearnersThatFit(const Job& job) const {
-    if (job.fits.size() > 1) {
-      const auto slots = [this](int fit) { return model_.fits[fit].slots; };
-      return std::ranges::max(job.fits | std::views::transform(slots));
-    }
-    const Fit& fit = model_.fits[job.fits.front()];
+    const Fit& fit = model_.fits[job.fit];
     std::int64_t learners = fit.slots;
+    for (const int other : job.other_fits) learners = std::max(learners, model_.fits[other].slots);
     for (const HeldAt& held : job.held_at) {
       const bool takes_more = std::ranges::binary_search(fit.nodes, held.node);
       const std::int64_t slots =
@@ -244,27 +241,45 @@ class Builder {
     }
   }
 
-  // Decides what each job can use.
-  void SetFits() {
+  // The product of all nodes, also if there is none; nullopt: they have several.
+  std::optional<std::string_view> OnlyProduct() const {
+    std::optional<std::string_view> product;
+    for (const Node& node : model_.nodes) {
+      if (node.view == nullptr) continue;
+      if (product && *product != node.product) return std::nullopt;
+      product = node.product;
+    }
+    return product.value_or("");
+  }
+
+  // The product on which it began, if it must stay there.
+  static std::optional<std::string_view> ProductOfJob(const JobView& job) {
+    const bool stays = job.reproducibility == Reproducibility::kBitwise && !job.gpu_product.empty();
+    return stays ? std::optional<std::string_view>(job.gpu_product) : std::nullopt;
+  }
+
+  void ChooseProducts() {
     GpuProducts products(model_, [this](const Job& job, std::string_view product) {
       return FitOf(*job.view, product);
     });
-    only_product_ = products.Only();
     std::vector<Job*> jobs;
     for (Job& job : model_.jobs) {
       if (job.active) jobs.push_back(&job);
     }
-    if (products.AreSeveral()) {
-      std::ranges::sort(jobs, [](const Job* left, const Job* right) {
-        return std::tie(left->view->submitted, left->view->key) <
-               std::tie(right->view->submitted, right->view->key);
-      });
+    std::ranges::sort(jobs, [](const Job* left, const Job* right) {
+      return std::tie(left->view->submitted, left->view->key) <
+             std::tie(right->view->submitted, right->view->key);
+    });
+    for (Job* job : jobs) {
+      const std::vector<std::string_view> choices = products.ChoicesFor(*job);
+      job->fit = FitOf(*job->view, choices.empty() ? std::nullopt : std::optional(choices.front()));
+      for (const std::string_view product : choices | std::views::drop(1)) {
+        job->other_fits.push_back(FitOf(*job->view, product));
+      }
     }
     for (Job* job : jobs) {
-      for (const std::string_view product : products.ChoicesFor(*job)) {
-        job->fits.push_back(FitOf(*job->view, product));
-      }
-      if (job->fits.empty()) job->fits.push_back(FitOf(*job->view, std::nullopt));
+      SortHeld(*job);
+      SetProtection(*job);
     }
   }
 
@@ -365,8 +380,7 @@ class Builder {
       return false;
     }
     return learner.state != LearnerState::kGated ||
-           std::ranges::binary_search(model_.fits[job.fits.front()].nodes,
-                                      model_.NodeNamed(learner.node));
+           std::ranges::binary_search(model_.fits[job.fit].nodes, model_.NodeNamed(learner.node));
   }
 
   struct Held {
@@ -447,7 +461,7 @@ class Builder {
   Model model_;
   std::vector<const NodeView*> node_views_;
   std::map<FitKey, int> fits_;
-  std::optional<std::string_view> only_product_;  // of all nodes; absent: they differ
+  std::optional<std::string_view> only_product_;  // of all nodes; absent: they have several
 };
 
 }  // namespace

@@ -65,9 +65,10 @@ struct Job {
   const JobView* view = nullptr;
   bool active = false;  // takes part in the sharing: neither suspended nor finished
   QueueIndex queue = 0;
-  // Alternatives, the best one first: only a bitwise job without learners has several, one for each
-  // GPU product. Not empty if it is active.
-  std::vector<int> fits;
+  int fit = 0;
+  // Alternatives, the best one first: a bitwise job without learners has one for each further GPU
+  // product.
+  std::vector<int> other_fits;
   std::optional<int> budget;  // of its namespace; absent: it has none
   LearnerCount minimum = 1;
   LearnerCount demand = 1;

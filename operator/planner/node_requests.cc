@@ -1,28 +1,21 @@
 #include "operator/planner/node_requests.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <map>
 #include <ranges>
 #include <string>
 #include <utility>
 
 #include "base/earliest.h"
-#include "operator/planner/admission_order.h"
 #include "operator/planner/entitlement.h"
+#include "operator/planner/estimates.h"
 
 namespace pliant::planner {
 namespace {
 
 // Each learner becomes an object in the API server. Bounds what the jobs of one pool can cost.
 constexpr LearnerCount kMaxRequestedLearners = 2048;
-
-// Whether the present nodes never take its minimum.
-bool FitsNoNodes(AdmissionState standing) {
-  return standing == AdmissionState::kNoNodeFits || standing == AdmissionState::kTooLarge;
-}
 
 class Requesting {
  public:
@@ -38,7 +31,7 @@ class Requesting {
     NodeRequests requests{.by_job = std::vector<std::optional<NodeRequest>>(model_.jobs.size())};
     LearnerCount left = kMaxRequestedLearners;
     std::vector<char> is_blocked(model_.queues.size());
-    for (const JobIndex job : Candidates()) {
+    for (const JobIndex job : JobsInTurn(model_, sharing_)) {
       const QueueIndex queue = model_.jobs[job].queue;
       if (is_blocked[queue]) continue;
       std::optional<NodeRequest>& request = requests.by_job[job];
@@ -54,34 +47,6 @@ class Requesting {
   }
 
  private:
-  // Jobs that lack nodes, or wait for other reasons: the first ones of all queues, then the second
-  // ones, and so on.
-  std::vector<JobIndex> Candidates() const {
-    struct Turn {
-      std::ptrdiff_t turn = 0;  // in its queue
-      QueueIndex queue = 0;
-      JobIndex job = 0;
-      auto operator<=>(const Turn&) const = default;
-    };
-    std::vector<Turn> turns;
-    for (QueueIndex queue = 0; queue < std::ssize(model_.queues); ++queue) {
-      std::vector<JobIndex> waiting;
-      std::ranges::copy_if(model_.queues[queue].jobs, std::back_inserter(waiting),
-                           [&](JobIndex job) {
-                             const AdmissionState standing = sharing_.shares[job].standing;
-                             return WaitsInQueue(standing) || FitsNoNodes(standing);
-                           });
-      std::ptrdiff_t turn = 0;
-      for (const JobIndex job : InAdmissionOrder(model_, std::move(waiting))) {
-        turns.push_back({turn++, queue, job});
-      }
-    }
-    std::ranges::sort(turns);
-    std::vector<JobIndex> jobs;
-    std::ranges::transform(turns, std::back_inserter(jobs), &Turn::job);
-    return jobs;
-  }
-
   // Whether it has waited long enough; otherwise it will have at `again_at`.
   bool IsDue(JobIndex job, std::optional<WallTime>& again_at) const {
     const JobView& view = *model_.jobs[job].view;
@@ -143,8 +108,18 @@ class Requesting {
     claims_.seats += (*enough - idle) * job.needs().gpus;
     claims_.claimants[job.queue].kept += model_.GpusOf(index, job.minimum);
     idle = 0;
-    const auto& product = sharing_.assignment.FitOf(index).product;
-    return NodeRequest{.learners = *enough, .gpu_product = std::string(product.value_or(""))};
+    return NodeRequest{.learners = *enough, .gpu_product = ProductFor(index, *enough)};
+  }
+
+  // A bitwise job that keeps some of the present GPUs can use nodes of their product only, as can
+  // one that has begun.
+  std::string ProductFor(JobIndex index, LearnerCount learners) const {
+    const Job& job = model_.jobs[index];
+    const bool is_bitwise = job.view->reproducibility == Reproducibility::kBitwise;
+    if (!is_bitwise || !job.view->gpu_product.empty()) return job.view->gpu_product;
+    const std::vector<NodeIndex>& nodes = sharing_.assignment.FitOf(index).nodes;
+    if (learners >= job.minimum || nodes.empty()) return "";
+    return std::string(model_.nodes[nodes.front()].product);
   }
 
   const Model& model_;
@@ -160,7 +135,7 @@ class Requesting {
 NodeRequests RequestNodes(const Model& model, const Policy& policy, const Sharing& sharing,
                           const Assignment& placed) {
   if (model.pool.requests_nodes) return Requesting(model, policy, sharing, placed).Run();
-  return {.by_job = std::vector<std::optional<NodeRequest>>(model.jobs.size())};
+  return {};
 }
 
 }  // namespace pliant::planner

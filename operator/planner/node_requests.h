@@ -11,9 +11,9 @@ namespace pliant::planner {
 
 // Nodes that a node autoscaler should add, for the minimums of jobs that wait.
 struct NodeRequests {
-  std::vector<std::optional<NodeRequest>> by_job;
-  std::int64_t gpus = 0;             // together
-  std::optional<WallTime> again_at;  // when the passing of time alone changes them
+  std::vector<std::optional<NodeRequest>> by_job;  // empty: there are none
+  std::int64_t gpus = 0;                           // together
+  std::optional<WallTime> again_at;                // when the passing of time alone changes them
 };
 
 // Requests nodes for a job if its queue may admit it once they are there: growth beyond minimums

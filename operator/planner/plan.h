@@ -104,7 +104,10 @@ struct Decision {
   std::vector<NewLearner> create;  // gated pods to create, each for its node; sorted by node
   // The product of its learners' GPUs; "": unknown, or it may use several.
   std::string gpu_product;
-  std::optional<NodeRequest> nodes;  // absent: it needs none, or the pool requests none
+  // Estimates, without effect on any plan. Absent: unknown.
+  std::optional<WallTime> starts_at;  // when it will have its minimum, if it waits
+  std::optional<WallTime> ends_at;    // if it runs
+  std::optional<NodeRequest> nodes;   // absent: it needs none, or the pool requests none
   // To be passed as JobView::cap of the next snapshot; absent: there is none.
   std::optional<DemandCap> cap;
   Reason reason;

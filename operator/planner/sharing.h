@@ -47,6 +47,11 @@ inline bool WaitsInQueue(AdmissionState state) {
          state == AdmissionState::kReserved;
 }
 
+// Whether the present nodes never take its minimum.
+inline bool FitsNoNodes(AdmissionState state) {
+  return state == AdmissionState::kNoNodeFits || state == AdmissionState::kTooLarge;
+}
+
 // Why an admitted job does not get one more learner.
 enum class StoppedBy {
   kDemand,      // it does not want more

@@ -173,6 +173,7 @@ void Describe(auto& to, T& job) {
   to.Time("started", job.started);
   to.Time("resized", job.resized);
   to.Time("belowMinimumSince", job.below_minimum_since);
+  to.Number("remainingSeconds", job.remaining_seconds, kSeconds);
   to.Duration("minRuntimeSeconds", job.min_runtime, kSeconds);
   to.Duration("cooldownSeconds", job.cooldown, kSeconds);
   to.Duration("startTimeoutSeconds", job.start_timeout, kSeconds);
@@ -239,6 +240,8 @@ void Describe(auto& to, T& decision) {
   to.Texts("drop", decision.drop);
   to.List("create", decision.create, kMaxItems);
   to.Text("gpuProduct", decision.gpu_product);
+  to.Time("startsAt", decision.starts_at);
+  to.Time("endsAt", decision.ends_at);
   to.Object("nodes", decision.nodes);
   to.Object("cap", decision.cap);
   to.Object("reason", decision.reason);

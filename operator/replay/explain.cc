@@ -63,6 +63,10 @@ std::vector<const JobView*> JobsInOrder(const planner::ClusterSnapshot& snapshot
   return ordered;
 }
 
+std::string InMinutes(planner::WallTime time) {
+  return Format("{:%FT%H:%MZ}", std::chrono::ceil<std::chrono::minutes>(time));
+}
+
 std::string OfJob(const JobView& job, const Decision& decision) {
   const std::int64_t gpus_each = job.needs.resources.gpus;
   std::string text =
@@ -76,6 +80,9 @@ std::string OfJob(const JobView& job, const Decision& decision) {
       "shards, {}\n",
       job.priority, job.min_learners, job.max_learners, gpus_each, job.logical_shards,
       ToString(job.reproducibility));
+  if (decision.starts_at)
+    text += Format("  expected to start at {}\n", InMinutes(*decision.starts_at));
+  if (decision.ends_at) text += Format("  expected to end at {}\n", InMinutes(*decision.ends_at));
   if (!decision.drop.empty()) text += Format("  leaves: {}\n", Joined(decision.drop));
   std::vector<std::string> nodes;
   for (const planner::NewLearner& learner : decision.create) nodes.push_back(learner.node);

@@ -34,6 +34,12 @@ int LiveMembers(const JobView& view, const Progress& progress) {
   return static_cast<int>(live);
 }
 
+// More would not be true.
+std::optional<WallTime> InWholeMinutes(const std::optional<WallTime>& time) {
+  if (!time) return std::nullopt;
+  return std::chrono::ceil<std::chrono::minutes>(*time);
+}
+
 std::set<std::string> MembersOf(const Progress& progress) {
   return {progress.members.begin(), progress.members.end()};
 }
@@ -80,6 +86,8 @@ void CopyStats(const api::JobStatus& from, api::JobStatus& to) {
   to.last_checkpoint = from.last_checkpoint;
   // Becomes known with the first membership, which is news. A server whose CRD lacks it drops it.
   to.gpu_product = from.gpu_product;
+  to.estimated_start = from.estimated_start;
+  to.estimated_completion = from.estimated_completion;
   to.attained_gpu_seconds = from.attained_gpu_seconds;
   to.recent_service = from.recent_service;
 }
@@ -152,6 +160,8 @@ void ReportPlan(const planner::Decision& decision, WallTime now, api::JobStatus&
   status.desired_learners = decision.to;
   status.entitlement = decision.entitlement;
   if (status.gpu_product.empty() && status.learners > 0) status.gpu_product = decision.gpu_product;
+  status.estimated_start = InWholeMinutes(decision.starts_at);
+  status.estimated_completion = InWholeMinutes(decision.ends_at);
   SetReason(status, decision.reason.sentence);
 }
 

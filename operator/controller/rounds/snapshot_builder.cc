@@ -34,6 +34,17 @@ std::int64_t WholeGpuSeconds(double attained) {
 
 constexpr std::int64_t kMaxGpusOfNode = 1024;
 
+// A program may say anything of itself.
+std::optional<std::int64_t> RemainingSeconds(const Progress& progress,
+                                             const api::FrozenTraining& training) {
+  if (!progress.total_steps || !progress.step || !progress.samples_per_second) return std::nullopt;
+  const double samples = static_cast<double>(*progress.total_steps - *progress.step) *
+                         static_cast<double>(training.global_batch_size);
+  const double seconds = samples / *progress.samples_per_second;
+  if (!(seconds >= 0 && seconds < static_cast<double>(api::kMaxSeconds))) return std::nullopt;
+  return static_cast<std::int64_t>(seconds);
+}
+
 // Whether its labels say that it belongs to a job.
 bool IsLabelled(const api::Pod& pod) { return pod.meta.labels.contains(std::string(kLabelJobUid)); }
 
@@ -156,6 +167,9 @@ planner::JobView PlannerView(const JobView& view) {
     planned.logical_shards = training->logical_shards;
     planned.reproducibility = training->reproducibility;
     planned.gpu_product = job.status.gpu_product;
+    if (const auto& progress = view.coordinator.progress) {
+      planned.remaining_seconds = RemainingSeconds(*progress, *training);
+    }
   } else {
     // A job that lost its admission still has learners: they are drained.
     planned.suspended = true;

@@ -75,6 +75,11 @@ void CompareJobs(const YAML::Node& expected, const ClusterSnapshot& snapshot, co
     of.Expect("entitled", decision->entitled_gpus);
     of.Expect("on", PlacedOn(snapshot, *decision));
     of.Expect("product", decision->gpu_product);
+    const auto seconds = [&](const std::optional<WallTime>& time) {
+      return time ? std::chrono::floor<Seconds>(*time - snapshot.now).count() : -1;
+    };
+    of.Expect("startsIn", seconds(decision->starts_at));
+    of.Expect("endsIn", seconds(decision->ends_at));
     of.Expect("requests", decision->nodes ? decision->nodes->learners : 0);
     of.Expect("requestsProduct", decision->nodes ? decision->nodes->gpu_product : "");
     of.Done();

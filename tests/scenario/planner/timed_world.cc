@@ -67,6 +67,11 @@ void TimedWorld::Observe() {
     } else if (!job.below_minimum_since) {
       job.below_minimum_since = now;
     }
+    const Program& program = programs.at(job.key.name);
+    job.remaining_seconds.reset();
+    if (program.runs && Running(job) > 0) {
+      job.remaining_seconds = (*program.runs - program.has_run).count();
+    }
     job.pool = QueueNamed(world.snapshot, job.queue).pool;
     const auto allowed = namespaces_of_queue.find(job.queue);
     const bool may_use =

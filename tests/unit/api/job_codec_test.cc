@@ -181,6 +181,8 @@ JobStatus FullStatus() {
           .attained_gpu_seconds = 900,
           .start_time = WallTime(seconds(10)),
           .resize_time = WallTime(seconds(20)),
+          .estimated_start = WallTime(seconds(21)),
+          .estimated_completion = WallTime(seconds(29)),
           .completion_time = WallTime(seconds(30)),
           .conditions = {{.type = "Admitted",
                           .status = ConditionStatus::kTrue,

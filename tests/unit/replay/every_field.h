@@ -63,9 +63,9 @@ inline auto FieldsOf(planner::QueueView& v) {
 }
 inline auto FieldsOf(planner::JobView& v) {
   auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, w, x, y, z, aa, bb, cc, dd,
-         ee] = v;
+         ee, ff] = v;
   return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, w, x, y, z, aa, bb,
-                  cc, dd, ee);
+                  cc, dd, ee, ff);
 }
 inline auto FieldsOf(planner::GpuBudget& v) {
   auto& [a, b] = v;
@@ -92,8 +92,8 @@ inline auto FieldsOf(planner::NodeRequest& v) {
   return std::tie(a, b);
 }
 inline auto FieldsOf(planner::Decision& v) {
-  auto& [a, b, c, d, e, f, g, h, i, j, k, l, m] = v;
-  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m);
+  auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o] = v;
+  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o);
 }
 inline auto FieldsOf(planner::QueueShare& v) {
   auto& [a, b, c, d, e, f, g, h, i, j, k] = v;

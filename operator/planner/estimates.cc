@@ -1,0 +1,83 @@
+#include "operator/planner/estimates.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <utility>
+
+#include "operator/planner/admission_order.h"
+
+namespace pliant::planner {
+namespace {
+
+// GPUs that a running job keeps to its end. Those beyond can be had before.
+struct Freed {
+  WallTime at;
+  std::int64_t gpus = 0;
+};
+
+std::vector<Freed> FreedByEnds(const Model& model, const Sharing& sharing) {
+  std::vector<Freed> freed;
+  for (JobIndex job = 0; job < std::ssize(model.jobs); ++job) {
+    if (!HasPlace(sharing.shares[job].standing)) continue;
+    if (const auto end = EstimateEnd(model, job)) {
+      freed.push_back({*end, model.GpusOf(job, model.jobs[job].minimum)});
+    }
+  }
+  std::ranges::sort(freed, {}, &Freed::at);
+  return freed;
+}
+
+}  // namespace
+
+std::optional<WallTime> EstimateEnd(const Model& model, JobIndex job) {
+  const JobView& view = *model.jobs[job].view;
+  const bool runs = model.jobs[job].active && view.learners_desired > 0;
+  if (!runs || !view.remaining_seconds) return std::nullopt;
+  return model.snapshot->now + Seconds{*view.remaining_seconds};
+}
+
+std::vector<JobIndex> JobsInTurn(const Model& model, const Sharing& sharing) {
+  struct Turn {
+    std::ptrdiff_t turn = 0;  // in its queue
+    QueueIndex queue = 0;
+    JobIndex job = 0;
+    auto operator<=>(const Turn&) const = default;
+  };
+  std::vector<Turn> turns;
+  for (QueueIndex queue = 0; queue < std::ssize(model.queues); ++queue) {
+    std::vector<JobIndex> waiting;
+    std::ranges::copy_if(model.queues[queue].jobs, std::back_inserter(waiting), [&](JobIndex job) {
+      const AdmissionState standing = sharing.shares[job].standing;
+      return WaitsInQueue(standing) || FitsNoNodes(standing);
+    });
+    std::ptrdiff_t turn = 0;
+    for (const JobIndex job : InAdmissionOrder(model, std::move(waiting))) {
+      turns.push_back({turn++, queue, job});
+    }
+  }
+  std::ranges::sort(turns);
+  std::vector<JobIndex> jobs;
+  std::ranges::transform(turns, std::back_inserter(jobs), &Turn::job);
+  return jobs;
+}
+
+std::vector<std::optional<WallTime>> EstimateStarts(const Model& model, const Sharing& sharing) {
+  const std::vector<Freed> freed = FreedByEnds(model, sharing);
+  if (freed.empty()) return {};
+  std::vector<std::optional<WallTime>> starts(model.jobs.size());
+  std::size_t ended = 0;
+  std::int64_t gpus = 0;  // freed so far, without those of jobs that started with them
+  for (const JobIndex job : JobsInTurn(model, sharing)) {
+    if (!WaitsInQueue(sharing.shares[job].standing)) continue;
+    gpus -= std::max<std::int64_t>(
+        model.GpusOf(job, model.jobs[job].minimum) - sharing.shares[job].attainable_gpus, 0);
+    for (; gpus < 0 && ended < freed.size(); ++ended) gpus += freed[ended].gpus;
+    if (gpus < 0) return starts;
+    starts[job] = ended == 0 ? model.snapshot->now : freed[ended - 1].at;
+  }
+  return starts;
+}
+
+}  // namespace pliant::planner
