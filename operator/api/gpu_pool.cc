@@ -31,6 +31,7 @@ void ReadPoolSpec(Fields& fields, GpuPoolSpec& spec) {
     spec.topology_keys = fields.StringList("topologyKeys", planner::kMaxTopologyKeys);
   }
   spec.scale_up = ReadEnum(fields, "scaleUp", spec.scale_up, kScaleUps);
+  spec.yields_to_pending = fields.Bool("yieldToPending");
   fields.Object("bounds", [&](Fields& f) { spec.bounds = ReadBounds(f); });
 }
 
@@ -41,6 +42,7 @@ GpuPoolStatus ReadPoolStatus(Fields& fields) {
           .allocated_gpus = fields.Long("allocatedGpus", 0, 0, kMaxCount),
           .foreign_gpus = fields.Long("foreignGpus", 0, 0, kMaxCount),
           .requested_gpus = fields.Long("requestedGpus", 0, 0, kMaxCount),
+          .yielded_gpus = fields.Long("yieldedGpus", 0, 0, kMaxCount),
           .conditions = ReadConditions(fields)};
 }
 
@@ -67,6 +69,7 @@ nlohmann::json EncodeStatus(const GpuPoolStatus& status) {
           {"allocatedGpus", status.allocated_gpus},
           {"foreignGpus", status.foreign_gpus},
           {"requestedGpus", status.requested_gpus},
+          {"yieldedGpus", status.yielded_gpus},
           {"conditions", EncodeConditions(status.conditions)}};
 }
 

@@ -41,6 +41,7 @@ struct GpuPoolSpec {
   int reserved_gpus = 0;        // kept free of learners
   std::vector<std::string> topology_keys = planner::PoolView{}.topology_keys;
   ScaleUp scale_up = ScaleUp::kNone;
+  bool yields_to_pending = false;
   PoolBounds bounds;
 
   bool operator==(const GpuPoolSpec&) const = default;
@@ -53,6 +54,7 @@ struct GpuPoolStatus {
   std::int64_t allocated_gpus = 0;    // held by learners
   std::int64_t foreign_gpus = 0;      // held by other pods
   std::int64_t requested_gpus = 0;    // of nodes that a node autoscaler should add
+  std::int64_t yielded_gpus = 0;      // kept free for pending pods of other workloads
   std::vector<Condition> conditions;  // by type
 
   bool operator==(const GpuPoolStatus&) const = default;

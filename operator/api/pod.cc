@@ -99,6 +99,14 @@ void ReadSpec(Fields& spec, Pod& pod) {
 void ReadStatus(Fields& status, Pod& pod) {
   pod.phase = PhaseOf(status.String("phase"));
   pod.nominated_node_name = status.String("nominatedNodeName", "", 253);
+  if (pod.node_name.empty()) {
+    status.Objects("conditions", kMaxList, [&](Fields& condition) {
+      if (condition.String("type") == "PodScheduled" && condition.String("status") == "False" &&
+          condition.String("reason") == "Unschedulable") {
+        pod.unschedulable = true;
+      }
+    });
+  }
   if (pod.meta.labels.empty()) return;
   pod.reason = status.String("reason");
   pod.message = status.Sentence("message", kMaxMessage);
@@ -136,11 +144,13 @@ Result<Pod> DecodePod(const nlohmann::json& object, const std::string& gpu_resou
   pod.of_daemon_set = IsOfDaemonSet(root);
   root.Object("spec", [&](Fields& spec) { ReadSpec(spec, pod); });
   root.Object("status", [&](Fields& status) { ReadStatus(status, pod); });
-  if (pod.meta.labels.empty()) return pod;
-  if (std::string node = AnnotatedNode(root); !node.empty()) pod.planned_node = std::move(node);
+  const bool is_labelled = !pod.meta.labels.empty();
+  if (!is_labelled && !(pod.unschedulable && pod.requests.gpus > 0)) return pod;
   if (auto needs = ReadNeedsOfPod(object, gpu_resource)) {
     pod.asks.needs = std::make_shared<const planner::PodNeeds>(*std::move(needs));
   }
+  if (!is_labelled) return pod;
+  if (std::string node = AnnotatedNode(root); !node.empty()) pod.planned_node = std::move(node);
   return pod;
 }
 

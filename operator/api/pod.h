@@ -67,17 +67,19 @@ struct SharedNeeds {
 };
 
 // For a pod without a pliant.dev label only the resources that it uses matter, and there may be
-// tens of thousands: of its status only `phase` and `nominated_node_name` are read.
+// tens of thousands: of its status only `phase`, `nominated_node_name` and `unschedulable` are
+// read, and its needs only while it is unschedulable and asks for GPUs.
 struct Pod {
   ObjectMeta meta;  // with the labels of pliant.dev
   Resources requests;
-  SharedNeeds asks;                 // set for a pod with a pliant.dev label whose needs can be read
+  SharedNeeds asks;                 // if they are read, and can be
   std::string node_name;            // the node it is bound to; empty if it is not bound
   std::string nominated_node_name;  // where the scheduler is making room for it by preemption
   // Where its controller wants it: a learner's annotation says it, or the only node that the
   // required affinity names. The scheduler obeys the affinity.
   std::string planned_node;
   bool of_daemon_set = false;
+  bool unschedulable = false;  // the scheduler has found no node for it
   std::vector<std::string> scheduling_gates;
   PodPhase phase = PodPhase::kPending;
   std::string reason;  // of the phase, such as "Evicted" or "UnexpectedAdmissionError"

@@ -233,6 +233,12 @@ AdmissionState Admission::WhyNever(JobIndex job) const {
 
 AdmissionState Admission::Admit(JobIndex job, int jobs_before) {
   if (const AdmissionState never = WhyNever(job); never != kQueued) return never;
+  if (model_.jobs[job].is_pod) {
+    // Guarantees come before it. Nothing is held if it does not fit: no job shrinks in vain.
+    const std::int64_t entitled = sharing_.queues[model_.jobs[job].queue].entitled_gpus;
+    const bool is_within = UsedByQueueOf(job) + LackingGpus(job) <= entitled;
+    return is_within && GiveMinimum(job) ? kAdmitted : kQueued;
+  }
   if (QueueOf(job).strict && jobs_before > 0) return kQueuedBehind;
   // A job that waits for its namespace's budget does not hold GPUs from others.
   if (!sharing_.assignment.IsInBudget(job, model_.jobs[job].minimum)) return kOverBudget;

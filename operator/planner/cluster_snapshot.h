@@ -66,6 +66,7 @@ struct PoolView {
   // then networks of NVLink. The planner uses the first kMaxTopologyKeys.
   std::vector<std::string> topology_keys{"topology.kubernetes.io/zone", "nvidia.com/gpu.clique"};
   bool requests_nodes = false;  // whether a node autoscaler may add nodes for jobs that wait
+  bool yields = false;          // whether jobs shrink so that pending pods fit
   bool operator==(const PoolView&) const = default;
 };
 
@@ -268,13 +269,23 @@ struct GpuBudget {
   bool operator==(const GpuBudget&) const = default;
 };
 
+// A pod of another workload that asks for GPUs, and for which the scheduler finds no node.
+struct PendingPod {
+  std::string name_space;
+  std::string name;
+  PodNeeds needs;
+  WallTime since;
+  bool operator==(const PendingPod&) const = default;
+};
+
 struct ClusterSnapshot {
   WallTime now;
-  std::vector<NodeView> nodes;     // nodes that may offer GPUs; in any order
-  std::vector<JobView> jobs;       // all jobs, including finished ones; in any order
-  std::vector<GpuBudget> budgets;  // of the namespaces that have one; in any order
-  std::vector<QueueView> queues;   // in any order
-  std::vector<PoolView> pools;     // in any order
+  std::vector<NodeView> nodes;      // nodes that may offer GPUs; in any order
+  std::vector<JobView> jobs;        // all jobs, including finished ones; in any order
+  std::vector<GpuBudget> budgets;   // of the namespaces that have one; in any order
+  std::vector<QueueView> queues;    // in any order
+  std::vector<PoolView> pools;      // in any order
+  std::vector<PendingPod> pending;  // in any order
   bool operator==(const ClusterSnapshot&) const = default;
 };
 

@@ -162,12 +162,17 @@ void PlanPool(const ClusterSnapshot& snapshot, const PoolScope& scope, const Pol
   const std::vector<std::optional<WallTime>> starts = EstimateStarts(model, given);
   NodeRequests requests = RequestNodes(model, policy, given, placed);
 
+  std::int64_t yielded = 0;
   std::vector<std::int64_t> priorities(model.queues.size());
   for (const auto& [job, share] : std::views::zip(model.jobs, given.shares)) {
     if (share.learners > 0) priorities[job.queue] += job.view->priority;
   }
   for (JobIndex index = 0; index < std::ssize(model.jobs); ++index) {
     const Job& job = model.jobs[index];
+    if (job.is_pod) {
+      yielded += model.GpusOf(index, placed.LearnersOf(index));
+      continue;
+    }
     Decision decision{.job = job.view->key,
                       .from = job.present,
                       .to = placed.LearnersOf(index),
@@ -192,6 +197,7 @@ void PlanPool(const ClusterSnapshot& snapshot, const PoolScope& scope, const Pol
   }
   std::vector<QueueShare> queues = ReportQueues(model, given);
   plan.pools.push_back(ShareOf(model, queues, requests));
+  plan.pools.back().yielded = yielded;
   std::ranges::move(queues, std::back_inserter(plan.queues));
   plan.capacity_gpus = BoundedSum(plan.capacity_gpus, model.capacity_gpus);
   KeepEarliest(model.again_at, plan.again_at);

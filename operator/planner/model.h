@@ -21,6 +21,10 @@ using NodeIndex = int;
 using JobIndex = int;
 using QueueIndex = int;
 
+// The queue of pending pods of other workloads. It is guaranteed all that they ask for, and evicts
+// no job. Plans do not show it.
+inline constexpr std::string_view kQueueOfPods = "";
+
 struct Node {
   const NodeView* view = nullptr;  // null: a learner runs there, but the snapshot has no such node
   std::string_view name;
@@ -63,6 +67,7 @@ struct Queue {
 
 struct Job {
   const JobView* view = nullptr;
+  bool is_pod = false;  // not a job: a pending pod of another workload, which wants one learner
   bool active = false;  // takes part in the sharing: neither suspended nor finished
   QueueIndex queue = 0;
   int fit = 0;
@@ -106,6 +111,7 @@ struct Model {
   std::vector<Job> jobs;                 // by key
   std::vector<Queue> queues;             // by name
   std::deque<QueueView> implied_queues;  // those that only jobs name
+  std::deque<JobView> pending_pods;      // as jobs of the queue kQueueOfPods
   std::vector<Fit> fits;
   std::vector<GpuBudget> budgets;
   std::int64_t capacity_gpus = 0;

@@ -28,6 +28,10 @@ struct Policy {
   // and they are reserved twice as long each time.
   Seconds reserve_after{3600};
   Seconds reserve_for{1800};
+  // GPUs are kept free for a pending pod for `yield_for`, then not for `yield_pause`; then this
+  // repeats, twice as long each time: the scheduler may have other reasons not to bind it.
+  Seconds yield_for{600};
+  Seconds yield_pause{600};
   // A job that has waited for this long requests nodes: often GPUs become free sooner.
   Seconds request_nodes_after{10};
   bool operator==(const Policy&) const = default;
@@ -155,6 +159,7 @@ struct PoolShare {
   std::int64_t allocated = 0;  // assigned to its jobs
   std::int64_t foreign = 0;    // used by other pods
   std::int64_t requested = 0;  // of nodes that a node autoscaler should add
+  std::int64_t yielded = 0;    // kept free for pods of other workloads that are pending
   bool operator==(const PoolShare&) const = default;
 };
 

@@ -102,7 +102,7 @@ std::vector<QueueShare> ReportQueues(const Model& model, const Sharing& sharing)
   std::int64_t weights = 0;
   for (QueueIndex index = 0; index < std::ssize(model.queues); ++index) {
     shares.push_back(Allocated(model, sharing, index));
-    if (shares.back().running + shares.back().waiting > 0)
+    if (shares.back().running + shares.back().waiting > 0 && shares.back().queue != kQueueOfPods)
       weights += model.queues[index].view->weight;
   }
   SettleLoans(model, shares);
@@ -110,6 +110,7 @@ std::vector<QueueShare> ReportQueues(const Model& model, const Sharing& sharing)
     shares[index].state = StateOf(model.queues[index], shares[index]);
     shares[index].sentence = Sentence(model, model.queues[index], shares[index], weights);
   }
+  std::erase_if(shares, [](const QueueShare& share) { return share.queue == kQueueOfPods; });
   return shares;
 }
 

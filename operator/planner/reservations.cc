@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/earliest.h"
+#include "operator/planner/on_and_off.h"
 
 namespace pliant::planner {
 
@@ -75,14 +75,7 @@ bool Reservations::KeepsIdleGpus(JobIndex job, bool at_once) {
   WallTime begin = view.waiting_since.value_or(view.submitted);
   if (now < begin) return false;
   if (!at_once) begin += policy_.reserve_after;
-  Seconds length = policy_.reserve_for;
-  while (now >= begin + length) {
-    begin += length + policy_.reserve_after;
-    length *= 2;
-  }
-  const bool keeps = now >= begin;
-  KeepEarliest(keeps ? begin + length : begin, again_at_);
-  return keeps;
+  return IsOn(begin, policy_.reserve_for, policy_.reserve_after, now, again_at_);
 }
 
 void Reservations::MarkNodesOf(JobIndex job) {

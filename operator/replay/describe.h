@@ -146,6 +146,7 @@ void Describe(auto& to, T& pool) {
   to.Number("reservedGpus", pool.reserved_gpus, kGpus);
   to.Texts("topologyKeys", pool.topology_keys);
   to.Flag("requestsNodes", pool.requests_nodes);
+  to.Flag("yields", pool.yields);
 }
 
 template <Is<planner::JobView> T>
@@ -189,6 +190,14 @@ void Describe(auto& to, T& budget) {
   to.Number("gpus", budget.gpus, Bounds{});
 }
 
+template <Is<planner::PendingPod> T>
+void Describe(auto& to, T& pod) {
+  to.Text("namespace", pod.name_space);
+  to.Text("name", pod.name);
+  to.Object("needs", pod.needs);
+  to.Time("since", pod.since);
+}
+
 template <Is<planner::ClusterSnapshot> T>
 void Describe(auto& to, T& snapshot) {
   to.Time("now", snapshot.now);
@@ -197,6 +206,7 @@ void Describe(auto& to, T& snapshot) {
   to.List("budgets", snapshot.budgets, kMaxItems);
   to.List("queues", snapshot.queues, kMaxItems);
   to.List("pools", snapshot.pools, kMaxItems);
+  to.List("pending", snapshot.pending, kMaxItems);
 }
 
 // The planner does not end if a time that it doubles is 0.
@@ -207,6 +217,8 @@ void Describe(auto& to, T& policy) {
   to.Duration("belowMinimumGraceSeconds", policy.below_minimum_grace, kSeconds);
   to.Duration("reserveAfterSeconds", policy.reserve_after, kSeconds);
   to.Duration("reserveForSeconds", policy.reserve_for, kSomeSeconds);
+  to.Duration("yieldForSeconds", policy.yield_for, kSomeSeconds);
+  to.Duration("yieldPauseSeconds", policy.yield_pause, kSeconds);
   to.Duration("requestNodesAfterSeconds", policy.request_nodes_after, kSeconds);
 }
 
@@ -271,6 +283,7 @@ void Describe(auto& to, T& share) {
   to.Number("allocated", share.allocated, Bounds{});
   to.Number("foreign", share.foreign, Bounds{});
   to.Number("requested", share.requested, Bounds{});
+  to.Number("yielded", share.yielded, Bounds{});
 }
 
 template <Is<planner::GateOpening> T>

@@ -153,7 +153,7 @@ class QueueDefinitionTest : public AdministratorKindTest {
 
 TEST_F(PoolDefinitionTest, DefaultsAreFilledIn) {
   EXPECT_EQ(Store().at("spec"), json::parse(R"({
-    "reservedGpus": 0, "scaleUp": "None",
+    "reservedGpus": 0, "scaleUp": "None", "yieldToPending": false,
     "topologyKeys": ["topology.kubernetes.io/zone", "nvidia.com/gpu.clique"],
     "bounds": {"minRuntimeSeconds": 3600, "cooldownSeconds": 3600, "gracePeriodSeconds": 3585}})"));
 }
@@ -165,7 +165,7 @@ TEST_F(PoolDefinitionTest, GoodPoolsAreTaken) {
           "bounds": {"minRuntimeSeconds": 86400, "cooldownSeconds": 3600, "gracePeriodSeconds": 3585,
                      "gpusPerJob": 16384}})",
       R"({"topologyKeys": []})",
-      R"({"scaleUp": "Minimum"})",
+      R"({"scaleUp": "Minimum", "yieldToPending": true})",
       R"({"topologyKeys": ["a", "b.example/c", "cloud.google.com/gce-topology-block", "d"]})",
       R"({"bounds": {"minRuntimeSeconds": 0, "cooldownSeconds": 0, "gracePeriodSeconds": 1, "gpusPerJob": 1}})",
   };

@@ -280,6 +280,37 @@ RC_GTEST_PROP(QueueProperty, NodesComeForMinimumsOnly, ()) {
   for (const std::string& job : requesting) RC_ASSERT(DecisionOn(plan, job).to > 0);
 }
 
+// Pods of other workloads get only what jobs have beyond their minimums, and queues beyond their
+// guarantees.
+RC_GTEST_PROP(QueueProperty, PendingPodsTakeNoMinimumAndNoGuarantee, ()) {
+  ClusterSnapshot snapshot = DrawTeams(Jobs::kAny);
+  snapshot.pools = {{.yields = true}};
+  const Plan without = MakePlan(snapshot, {});
+  const int pods = Draw(1, 4);
+  for (int index = 0; index < pods; ++index) {
+    snapshot.pending.push_back({.name_space = "others",
+                                .name = Format("p{}", index),
+                                .needs = {.resources = {.gpus = Draw(1, 6)}},
+                                .since = snapshot.now - Seconds{Draw(0, 500)}});
+  }
+  const Plan plan = MakePlan(snapshot, {});
+  Log(snapshot, plan);
+  const std::int64_t yielded = plan.pools.front().yielded;
+  RC_CLASSIFY(yielded > 0);
+  RC_ASSERT(plan.decisions.size() == snapshot.jobs.size());
+  RC_ASSERT(yielded <= IdleGpus(plan));
+  for (const Decision& decision : plan.decisions) {
+    const JobView& job = Find(snapshot, decision.job);
+    if (std::ssize(job.learners) < job.min_learners) continue;
+    const LearnerCount before = DecisionOn(without, job.key.name).to;
+    RC_ASSERT(decision.to >= std::min(before, job.min_learners));
+  }
+  for (const QueueShare& share : without.queues) {
+    const std::int64_t guaranteed = QueueNamed(snapshot, share.queue).guaranteed_gpus;
+    RC_ASSERT(ShareOf(plan, share.queue).entitled >= std::min(share.entitled, guaranteed));
+  }
+}
+
 // The simplest program for the same: each seat by comparing all claims.
 std::vector<std::int64_t> SeatBySeat(const std::vector<Claimant>& claimants, std::int64_t seats) {
   std::vector<std::int64_t> has(claimants.size());

@@ -263,7 +263,8 @@ std::vector<planner::PoolView> QueueBook::PoolViews() const {
     views.push_back({.name = name,
                      .reserved_gpus = spec.reserved_gpus,
                      .topology_keys = spec.topology_keys,
-                     .requests_nodes = spec.scale_up == api::ScaleUp::kMinimum});
+                     .requests_nodes = spec.scale_up == api::ScaleUp::kMinimum,
+                     .yields = spec.yields_to_pending});
   }
   if (!pool_specs_.contains(std::string(planner::kBuiltInPool))) views.push_back({});
   return views;

@@ -20,7 +20,8 @@ bool SameBesidesVersion(const api::Node& a, const api::Node& b) {
 // Whether a pod takes the same room, on the same nodes, as before.
 bool TakesSameRoom(const api::Pod& a, const api::Pod& b) {
   return a.requests == b.requests && a.node_name == b.node_name && a.ended() == b.ended() &&
-         a.nominated_node_name == b.nominated_node_name && a.scheduling_gates == b.scheduling_gates;
+         a.nominated_node_name == b.nominated_node_name &&
+         a.scheduling_gates == b.scheduling_gates && a.unschedulable == b.unschedulable;
 }
 
 template <typename T, typename Same>

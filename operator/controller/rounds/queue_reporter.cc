@@ -28,6 +28,7 @@ bool IsNews(const api::GpuPoolStatus& before, const api::GpuPoolStatus& after) {
   return before.observed_generation != after.observed_generation ||
          before.capacity_gpus != after.capacity_gpus ||
          (before.requested_gpus > 0) != (after.requested_gpus > 0) ||
+         before.yielded_gpus != after.yielded_gpus ||
          !SameConditions(before.conditions, after.conditions);
 }
 

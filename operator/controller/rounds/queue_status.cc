@@ -107,6 +107,7 @@ api::GpuPoolStatus StatusOf(const api::GpuPool& pool, const QueueBook& book,
                             .allocated_gpus = share.allocated,
                             .foreign_gpus = share.foreign,
                             .requested_gpus = share.requested,
+                            .yielded_gpus = share.yielded,
                             .conditions = pool.status.conditions};
   Verdict ready{kTrue, "NodesFound", "the pool has nodes with GPUs"};
   if (!pool.unreadable.empty()) {

@@ -216,6 +216,7 @@ void SnapshotBuilder::SeePod(const kube::Store<api::Pod>::Change& change) {
     }
   }
   SeeGpus(change);
+  SeePending(change);
   labelled_.erase(change.key);
   if (change.after == nullptr) return;
   if (IsLabelled(*change.after)) {
@@ -238,6 +239,28 @@ void SnapshotBuilder::SeeGpus(const kube::Store<api::Pod>::Change& change) {
     of_namespace->second.erase(change.key.name);
     if (of_namespace->second.empty()) others_gpus_.erase(of_namespace);
   }
+}
+
+void SnapshotBuilder::SeePending(const kube::Store<api::Pod>::Change& change) {
+  const auto& pod = change.after;
+  const bool is_pending = pod != nullptr && pod->unschedulable && !IsLabelled(*pod) &&
+                          !pod->ended() && !pod->deleting() && pod->asks.needs != nullptr &&
+                          pod->nominated_node_name.empty();
+  if (is_pending) {
+    pending_[change.key] = {.name_space = change.key.ns,
+                            .name = change.key.name,
+                            .needs = *pod->asks.needs,
+                            .since = pod->meta.created};
+    pending_changed_ = true;
+  } else if (pending_.erase(change.key) > 0) {
+    pending_changed_ = true;
+  }
+}
+
+void SnapshotBuilder::FillPending() {
+  if (!std::exchange(pending_changed_, false)) return;
+  const auto pods = pending_ | std::views::values;
+  snapshot_.pending.assign(pods.begin(), pods.end());
 }
 
 void SnapshotBuilder::SeeQuota(const kube::Store<api::ResourceQuota>::Change& change) {
@@ -340,6 +363,7 @@ const planner::ClusterSnapshot& SnapshotBuilder::Build(WallTime now) {
   const Ours ours = OurLearners();
   FillForeign(ours);
   FillBudgets(ours);
+  FillPending();
   return snapshot_;
 }
 

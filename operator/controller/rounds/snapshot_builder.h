@@ -68,7 +68,9 @@ class SnapshotBuilder {
   void FillQueues();
   void FillForeign(const Ours& ours);
   void FillBudgets(const Ours& ours);
+  void FillPending();
   void SeeGpus(const kube::Store<api::Pod>::Change& change);
+  void SeePending(const kube::Store<api::Pod>::Change& change);
 
   const QueueBook& book_;
   const std::string operator_ns_;
@@ -85,6 +87,8 @@ class SnapshotBuilder {
   // GPUs that pods ask for that are not labelled as ours and have not ended: they count on any
   // node.
   std::map<std::string, std::map<std::string, std::int64_t>> others_gpus_;  // by namespace, name
+  std::map<kube::NamespacedName, planner::PendingPod> pending_;
+  bool pending_changed_ = false;
   planner::ClusterSnapshot snapshot_;  // nodes and jobs sorted by name
 };
 

@@ -110,6 +110,7 @@ void ReadPool(const std::string& name, const YAML::Node& yaml, TimedWorld& timed
   fields.ReadTo<std::int64_t>("reservedGpus", at->reserved_gpus);
   fields.ReadTo<std::vector<std::string>>("topologyKeys", at->topology_keys);
   if (const auto word = fields.ReadWord("scaleUp", kScaleUps)) at->requests_nodes = *word == 1;
+  fields.ReadTo<bool>("yieldToPending", at->yields);
   fields.Done();
 }
 
@@ -119,6 +120,18 @@ void Configure(Fields& fields, const std::string& queues, TimedWorld& timed) {
           [&](const std::string& name, const YAML::Node& value) { ReadQueue(name, value, timed); });
   ForEach(fields.Take("pools"), "pools",
           [&](const std::string& name, const YAML::Node& value) { ReadPool(name, value, timed); });
+  ForEach(fields.Take("pending"), "pending", [&](const std::string& name, const YAML::Node& value) {
+    std::vector<PendingPod>& pending = timed.world.snapshot.pending;
+    std::erase_if(pending, [&](const PendingPod& pod) { return pod.name == name; });
+    if (value.IsScalar() && value.Scalar() == "gone") return;
+    PendingPod pod{.name_space = "others", .name = name, .since = timed.world.snapshot.now};
+    pod.needs.resources.gpus = 1;
+    Fields of(value, "pod " + name);
+    of.ReadTo<std::int64_t>("gpus", pod.needs.resources.gpus);
+    of.ReadTo<std::map<std::string, std::string>>("nodeSelector", pod.needs.node_selector);
+    of.Done();
+    pending.push_back(pod);
+  });
   ForEach(fields.Take("budgets"), "budgets", [&](const std::string& name, const YAML::Node& gpus) {
     std::vector<GpuBudget>& budgets = timed.world.snapshot.budgets;
     std::erase_if(budgets, [&](const GpuBudget& budget) { return budget.name_space == name; });

@@ -84,6 +84,12 @@ std::vector<Mismatch> RunStep(const YAML::Node& yaml, TimedWorld& timed) {
     mismatches.push_back(
         {yaml.Mark().line + 1, Format("{} GPUs are idle, expected {}", IdleGpus(plan), *idle)});
   }
+  std::int64_t yielded = 0;
+  for (const PoolShare& pool : plan.pools) yielded += pool.yielded;
+  if (const auto wanted = step.Read<std::int64_t>("yielded"); wanted && *wanted != yielded) {
+    mismatches.push_back(
+        {yaml.Mark().line + 1, Format("{} GPUs are yielded, expected {}", yielded, *wanted)});
+  }
   step.Done();
   return mismatches;
 }

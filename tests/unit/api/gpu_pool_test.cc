@@ -32,7 +32,7 @@ TEST(GpuPool, FillsInDefaults) {
 TEST(GpuPool, ReadsAllFields) {
   const Result<GpuPool> pool = DecodeGpuPool(PoolObject(json::parse(R"({
     "nodeSelector": {"matchLabels": {"gpu": "a100"}, "matchExpressions": [{"key": "old", "operator": "DoesNotExist"}]},
-    "reservedGpus": 8, "topologyKeys": ["zone", "rack"], "scaleUp": "Minimum",
+    "reservedGpus": 8, "topologyKeys": ["zone", "rack"], "scaleUp": "Minimum", "yieldToPending": true,
     "bounds": {"minRuntimeSeconds": 600, "cooldownSeconds": 20, "gracePeriodSeconds": 50, "gpusPerJob": 64}})")));
   ASSERT_TRUE(pool) << pool.error();
   EXPECT_EQ(pool->unreadable, "");
@@ -45,6 +45,7 @@ TEST(GpuPool, ReadsAllFields) {
                    .reserved_gpus = 8,
                    .topology_keys = {"zone", "rack"},
                    .scale_up = ScaleUp::kMinimum,
+                   .yields_to_pending = true,
                    .bounds = {.max_resize = {.grace_period = seconds(50),
                                              .min_runtime = seconds(600),
                                              .cooldown = seconds(20)},
@@ -105,6 +106,7 @@ TEST(GpuPool, StatusReadsBackAsWritten) {
                            .allocated_gpus = 20,
                            .foreign_gpus = 2,
                            .requested_gpus = 5,
+                           .yielded_gpus = 6,
                            .conditions = {{.type = "Ready",
                                            .status = ConditionStatus::kTrue,
                                            .reason = "Ready",

@@ -118,6 +118,28 @@ TEST(Pod, IsSeenWhateverItHolds) {
       << "what is left of its node is unknown";
 }
 
+// Of another workload: room may be made for it only if it asks for GPUs.
+TEST(Pod, KeepsWhatAPendingPodNeeds) {
+  const auto decode = [](const char* gpus, const char* reason) {
+    nlohmann::json pod = nlohmann::json::parse(R"({
+      "metadata": {"name": "notebook", "namespace": "others"},
+      "spec": {"nodeSelector": {"zone": "a"}, "containers": [{"name": "c"}]},
+      "status": {"conditions": [{"type": "PodScheduled", "status": "False"}]}})");
+    pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = gpus;
+    pod["status"]["conditions"][0]["reason"] = reason;
+    const auto decoded = DecodePod(pod, "nvidia.com/gpu");
+    EXPECT_TRUE(decoded) << decoded.error();
+    return decoded.value_or(Pod{});
+  };
+  const Pod pod = decode("2", "Unschedulable");
+  EXPECT_TRUE(pod.unschedulable);
+  ASSERT_NE(pod.asks.needs, nullptr);
+  EXPECT_EQ(pod.asks.needs->resources.gpus, 2);
+  EXPECT_EQ(pod.asks.needs->node_selector.at("zone"), "a");
+  EXPECT_EQ(decode("0", "Unschedulable").asks.needs, nullptr);
+  EXPECT_EQ(decode("2", "SchedulingGated").asks.needs, nullptr);
+}
+
 TEST(Pod, KnowsWhoControlsIt) {
   const struct {
     const char* owner;

@@ -280,6 +280,41 @@ TEST(SnapshotBuilder, FollowsEveryChange) {
   }
 }
 
+// Pods of other workloads for which the scheduler finds no node.
+TEST(SnapshotBuilder, PendingPods) {
+  const QueueBook book;
+  SnapshotBuilder builder(book, "pliant");
+  const auto pod = [](const std::function<void(api::Pod&)>& edit = {}) {
+    return Foreign("notebook", [&](auto& p) {
+      p.node_name.clear();
+      p.unschedulable = true;
+      p.requests.gpus = 2;
+      p.asks.needs =
+          std::make_shared<const planner::PodNeeds>(planner::PodNeeds{.resources = {.gpus = 2}});
+      if (edit) edit(p);
+    });
+  };
+  std::shared_ptr<const api::Pod> before;
+  const auto pending_with = [&](std::shared_ptr<const api::Pod> after) {
+    builder.SeePod({{"others", "notebook"}, std::exchange(before, after), after});
+    return builder.Build(At(1)).pending.size();
+  };
+  EXPECT_EQ(pending_with(pod()), 1u);
+  EXPECT_EQ(builder.snapshot().pending.front().needs.resources.gpus, 2);
+  EXPECT_EQ(pending_with(pod([](auto& p) {
+              p.node_name = "n";
+              p.unschedulable = false;
+            })),
+            0u);
+  EXPECT_EQ(pending_with(pod([](auto& p) { p.nominated_node_name = "n"; })), 0u)
+      << "room is made for it already";
+  EXPECT_EQ(pending_with(pod([](auto& p) { p.phase = api::PodPhase::kFailed; })), 0u);
+  EXPECT_EQ(pending_with(pod([](auto& p) { p.meta.labels[std::string(kLabelJobUid)] = kUid; })), 0u)
+      << "a learner, or a pod that says so";
+  EXPECT_EQ(pending_with(pod()), 1u);
+  EXPECT_EQ(pending_with(nullptr), 0u);
+}
+
 TEST(SnapshotBuilder, AJobIsPlannedAsSoonAsItsTemplateIsAccepted) {
   JobView view{.job = Shared(NewJob())};
   EXPECT_TRUE(PlannerView(view).suspended);

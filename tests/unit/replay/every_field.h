@@ -24,8 +24,8 @@ inline auto FieldsOf(planner::Taint& v) {
   return std::tie(a, b, c);
 }
 inline auto FieldsOf(planner::PoolView& v) {
-  auto& [a, b, c, d] = v;
-  return std::tie(a, b, c, d);
+  auto& [a, b, c, d, e] = v;
+  return std::tie(a, b, c, d, e);
 }
 // Without the version.
 inline auto FieldsOf(planner::NodeView& v) {
@@ -71,13 +71,17 @@ inline auto FieldsOf(planner::GpuBudget& v) {
   auto& [a, b] = v;
   return std::tie(a, b);
 }
+inline auto FieldsOf(planner::PendingPod& v) {
+  auto& [a, b, c, d] = v;
+  return std::tie(a, b, c, d);
+}
 inline auto FieldsOf(planner::ClusterSnapshot& v) {
-  auto& [a, b, c, d, e, f] = v;
-  return std::tie(a, b, c, d, e, f);
+  auto& [a, b, c, d, e, f, g] = v;
+  return std::tie(a, b, c, d, e, f, g);
 }
 inline auto FieldsOf(planner::Policy& v) {
-  auto& [a, b, c, d, e, f] = v;
-  return std::tie(a, b, c, d, e, f);
+  auto& [a, b, c, d, e, f, g, h] = v;
+  return std::tie(a, b, c, d, e, f, g, h);
 }
 inline auto FieldsOf(planner::Reason& v) {
   auto& [a, b] = v;
@@ -100,8 +104,8 @@ inline auto FieldsOf(planner::QueueShare& v) {
   return std::tie(a, b, c, d, e, f, g, h, i, j, k);
 }
 inline auto FieldsOf(planner::PoolShare& v) {
-  auto& [a, b, c, d, e, f, g] = v;
-  return std::tie(a, b, c, d, e, f, g);
+  auto& [a, b, c, d, e, f, g, h] = v;
+  return std::tie(a, b, c, d, e, f, g, h);
 }
 inline auto FieldsOf(planner::GateOpening& v) {
   auto& [a, b, c] = v;
