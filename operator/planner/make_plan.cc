@@ -160,7 +160,7 @@ void PlanPool(const ClusterSnapshot& snapshot, const PoolScope& scope, const Pol
   const Sharing& given = with_protection ? *with_protection : fair;
   const Assignment placed = Place(model, given);
   const std::vector<std::optional<WallTime>> starts = EstimateStarts(model, given);
-  NodeRequests requests = RequestNodes(model, policy, given, placed);
+  NodeRequests requests = RequestNodes(model, policy, fair, placed);
 
   std::int64_t yielded = 0;
   std::vector<std::int64_t> priorities(model.queues.size());

@@ -5,6 +5,7 @@
 #include <map>
 #include <ranges>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/earliest.h"
@@ -16,6 +17,8 @@ namespace {
 
 // Each learner becomes an object in the API server. Bounds what the jobs of one pool can cost.
 constexpr LearnerCount kMaxRequestedLearners = 2048;
+// The jobs of one tenant leave most of these to others.
+constexpr LearnerCount kMaxOfNamespace = 1024;
 
 class Requesting {
  public:
@@ -25,7 +28,14 @@ class Requesting {
         policy_(policy),
         sharing_(sharing),
         placed_(placed),
-        claims_(ClaimsOnMoreNodes(model, sharing.shares)) {}
+        claims_(ClaimsOnMoreNodes(model, sharing.shares)) {
+    for (const GpuBudget& budget : model.budgets) budget_left_.push_back(budget.gpus);
+    for (JobIndex index = 0; index < std::ssize(model.jobs); ++index) {
+      const Job& job = model.jobs[index];
+      if (!job.budget) continue;
+      budget_left_[*job.budget] -= model.GpusOf(index, sharing.assignment.LearnersOf(index));
+    }
+  }
 
   NodeRequests Run() {
     NodeRequests requests{.by_job = std::vector<std::optional<NodeRequest>>(model_.jobs.size())};
@@ -40,7 +50,8 @@ class Requesting {
         left -= request->learners;
         requests.gpus += model_.GpusOf(job, request->learners);
       } else {
-        is_blocked[queue] = true;  // it would get the nodes that come for jobs behind it
+        // It would get the nodes that come for the jobs behind it.
+        is_blocked[queue] = WaitsInQueue(sharing_.shares[job].standing);
       }
     }
     return requests;
@@ -97,6 +108,7 @@ class Requesting {
   // and kept for others.
   std::optional<NodeRequest> Request(JobIndex index, LearnerCount left) {
     const Job& job = model_.jobs[index];
+    if (job.demand < job.minimum || !IsInBudget(job)) return std::nullopt;
     std::int64_t& idle = IdleSlots(index);
     const LearnerCount least = LackingLearners(index, idle);
     if (least == 0) return std::nullopt;
@@ -105,10 +117,17 @@ class Requesting {
       return learners <= idle || !WouldBeAdmitted(index, learners - idle);
     });
     if (enough == sizes.end() || *enough > left) return std::nullopt;
+    if (of_namespace_[job.view->key.name_space] + *enough > kMaxOfNamespace) return std::nullopt;
     claims_.seats += (*enough - idle) * job.needs().gpus;
     claims_.claimants[job.queue].kept += model_.GpusOf(index, job.minimum);
+    if (job.budget) budget_left_[*job.budget] -= model_.GpusOf(index, job.minimum);
+    of_namespace_[job.view->key.name_space] += *enough;
     idle = 0;
     return NodeRequest{.learners = *enough, .gpu_product = ProductFor(index, *enough)};
+  }
+
+  bool IsInBudget(const Job& job) const {
+    return !job.budget || job.minimum * job.needs().gpus <= budget_left_[*job.budget];
   }
 
   // A bitwise job that keeps some of the present GPUs can use nodes of their product only, as can
@@ -118,7 +137,10 @@ class Requesting {
     const bool is_bitwise = job.view->reproducibility == Reproducibility::kBitwise;
     if (!is_bitwise || !job.view->gpu_product.empty()) return job.view->gpu_product;
     const std::vector<NodeIndex>& nodes = sharing_.assignment.FitOf(index).nodes;
-    if (learners >= job.minimum || nodes.empty()) return "";
+    if (nodes.empty()) return "";
+    // Requests would go to idle GPUs of any product, and make no node come.
+    const bool are_several = sharing_.assignment.FitOf(index).product.has_value();
+    if (learners >= job.minimum && !are_several) return "";
     return std::string(model_.nodes[nodes.front()].product);
   }
 
@@ -126,6 +148,8 @@ class Requesting {
   const Policy& policy_;
   const Sharing& sharing_;
   const Assignment& placed_;
+  std::vector<std::int64_t> budget_left_;                  // GPUs, without requested ones
+  std::map<std::string_view, LearnerCount> of_namespace_;  // requested learners
   QueueClaims claims_;                      // with the requested nodes and their jobs
   std::map<int, std::int64_t> idle_slots_;  // by fit
 };

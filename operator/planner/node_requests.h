@@ -18,7 +18,8 @@ struct NodeRequests {
 
 // Requests nodes for a job if its queue may admit it once they are there: growth beyond minimums
 // requests none, and neither does a job beyond the share, guarantee or limit of its queue. `placed`
-// is where learners go: what is idle then counts as there.
+// is where learners go: what is idle then counts as there. `sharing` is the fair one: what jobs
+// keep only for a while, because they are protected, counts as there, too.
 NodeRequests RequestNodes(const Model& model, const Policy& policy, const Sharing& sharing,
                           const Assignment& placed);
 

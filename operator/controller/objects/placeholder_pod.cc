@@ -98,13 +98,16 @@ json PlaceholderMetadata(const RequestedNodes& nodes, const PlaceholderDefaults&
        {{kLabelManagedBy, kManagedBy},
         {kLabelNodesFor, nodes.job.uid},
         {kLabelNeeds, HashOfNeeds(nodes.needs)}}},
-      {"annotations", {{"pliant.dev/nodes-for-job", ToString(nodes.job)}}},
+      {"annotations",
+       {{"pliant.dev/nodes-for-job", ToString(nodes.job)},
+        {"cluster-autoscaler.kubernetes.io/safe-to-evict", "true"}}},
   };
   if (!defaults.owner_uid.empty()) {
     metadata["ownerReferences"] = json::array({{{"apiVersion", "v1"},
                                                 {"kind", "Pod"},
                                                 {"name", defaults.owner_name},
-                                                {"uid", defaults.owner_uid}}});
+                                                {"uid", defaults.owner_uid},
+                                                {"controller", true}}});
   }
   return metadata;
 }

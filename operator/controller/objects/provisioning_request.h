@@ -9,7 +9,7 @@
 #include "operator/controller/objects/placeholder_pod.h"
 
 // ProvisioningRequests of cluster-autoscaler (autoscaling.x-k8s.io/v1): it adds all nodes for one,
-// or none. Its class best-effort-atomic-scale-up is in cluster-autoscaler 1.30.2 and newer.
+// or none. cluster-autoscaler 1.31 and newer know this version and class.
 namespace pliant::controller {
 
 // Its name follows from what is requested: the spec of a ProvisioningRequest is immutable.

@@ -1,12 +1,14 @@
 #include "operator/controller/rounds/placeholder_changes.h"
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <set>
 #include <string_view>
 #include <tuple>
 #include <utility>
 
+#include "base/earliest.h"
 #include "operator/controller/objects/placeholder_pod.h"
 #include "operator/planner/feasibility.h"
 
@@ -15,6 +17,8 @@ namespace {
 
 using planner::operator+=;
 using planner::operator-=;
+
+constexpr std::chrono::seconds kRestOfEnded{60};
 
 std::string LabelOf(const api::Pod& pod, std::string_view label) {
   const auto found = pod.meta.labels.find(std::string(label));
@@ -91,6 +95,13 @@ PlaceholderChanges ChangePlaceholders(std::span<const RequestedNodes> wanted,
     const auto job = jobs.find(LabelOf(*pod, kLabelNodesFor));
     if (job != jobs.end()) job->second.names.insert(pod->meta.name);
     if (pod->deleting()) continue;
+    // A node may refuse one after the other: an ended one rests for a while before it is replaced.
+    const api::WallTime rests_until = pod->meta.created + kRestOfEnded;
+    if (job != jobs.end() && pod->ended() && cluster.snapshot.now < rests_until) {
+      job->second.pods.push_back(pod.get());
+      KeepEarliest(rests_until, changes.look_again);
+      continue;
+    }
     const bool serves = job != jobs.end() && !pod->ended() &&
                         LabelOf(*pod, kLabelNeeds) == job->second.needs &&
                         room.TakeIfFits(pod->node_name, NeedsOf(*pod));

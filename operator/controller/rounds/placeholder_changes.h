@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,7 +24,8 @@ struct PlaceholderChanges {
     bool operator==(const Gone&) const = default;
   };
   std::vector<New> create;
-  std::vector<Gone> remove;  // before others are created
+  std::vector<Gone> remove;                 // before others are created
+  std::optional<api::WallTime> look_again;  // when time alone changes this
   bool operator==(const PlaceholderChanges&) const = default;
 };
 

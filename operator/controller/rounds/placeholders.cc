@@ -1,10 +1,12 @@
 #include "operator/controller/rounds/placeholders.h"
 
+#include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
+#include "base/earliest.h"
 #include "base/log.h"
 #include "operator/controller/actions/idempotent_calls.h"
 
@@ -19,17 +21,27 @@ struct PlaceholderCalls {
   std::vector<nlohmann::json> create;
 };
 
-// Returns the first error, after which the other calls are left.
+// Whether the server refuses this object; others may still be taken.
+bool IsOfObject(const kube::KubeError& error) {
+  return error.code == ErrorCode::kInvalid || error.code == ErrorCode::kDenied;
+}
+
+// Returns the first error. After one that does not concern its object alone, the other calls are
+// left.
 kube::KubeStatus Carry(const PlaceholderCalls& calls, kube::KubeClient& client,
                        const std::string& ns) {
   for (const PlaceholderChanges::Gone& gone : calls.remove) {
     const auto done = DeleteIfPresent(client, kube::kPods, {ns, gone.pod}, gone.uid);
     if (!done) return done;
   }
+  kube::KubeStatus first;
   for (const nlohmann::json& pod : calls.create) {
-    if (const auto done = CreateIfAbsent(client, kube::kPods, pod); !done) return done;
+    const auto done = CreateIfAbsent(client, kube::kPods, pod);
+    if (done) continue;
+    if (first) first = done;
+    if (!IsOfObject(done.error())) break;
   }
-  return {};
+  return first;
 }
 
 }  // namespace
@@ -48,11 +60,18 @@ std::optional<api::WallTime> Placeholders::Reconcile(std::span<const RequestedNo
                                                      api::WallTime now) {
   if (is_under_way_) return std::nullopt;
   if (wanted.empty() && pods_.empty()) return std::nullopt;
-  if (failed_at_ && now < *failed_at_ + kRetryPodsAfter) return *failed_at_ + kRetryPodsAfter;
   std::vector<std::shared_ptr<const api::Pod>> present;
   for (const auto& [name, pod] : pods_) present.push_back(pod);
-  Apply(ChangePlaceholders(wanted, present, cluster), now);
-  return std::nullopt;
+  PlaceholderChanges changes = ChangePlaceholders(wanted, present, cluster);
+  std::optional<api::WallTime> again_at = changes.look_again;
+  // Placeholders in the way of learners are removed at any time.
+  if (failed_at_) failed_at_ = std::min(*failed_at_, now);  // the clock may have been set back
+  if (failed_at_ && now < *failed_at_ + kRetryPodsAfter) {
+    changes.create.clear();
+    KeepEarliest(*failed_at_ + kRetryPodsAfter, again_at);
+  }
+  Apply(std::move(changes), now);
+  return again_at;
 }
 
 void Placeholders::Apply(PlaceholderChanges changes, api::WallTime now) {
@@ -68,7 +87,7 @@ void Placeholders::Apply(PlaceholderChanges changes, api::WallTime now) {
   is_under_way_ = true;
   auto on_end = lifetime_.Guard([this, now](const kube::KubeStatus& done) {
     is_under_way_ = false;
-    failed_at_ = done ? std::nullopt : std::optional(now);
+    if (!done) failed_at_ = now;
     if (!done) {
       log::Warning("cannot change placeholders, so no node autoscaler adds nodes; retrying",
                    {{"error", done.error().message}});

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
@@ -171,8 +172,13 @@ std::optional<WallTime> PlanningLoop::RunRound(WallTime now) {
 }
 
 std::optional<WallTime> PlanningLoop::RequestNodes(const PlannedCluster& cluster, WallTime now) {
-  const std::vector<RequestedNodes> wanted =
+  std::vector<RequestedNodes> wanted =
       RequestedNodesOf(cluster.snapshot, cluster.plan, parts_.table.book());
+  // A tenant's template may be huge, and each learner would have a copy of these parts of it.
+  std::erase_if(wanted, [](const RequestedNodes& nodes) {
+    constexpr std::size_t kMaxSpecBytes = 16 << 10;
+    return PlaceholderSpec(nodes.needs, {}).dump().size() > kMaxSpecBytes;
+  });
   if (options_.node_requests == NodeRequestKind::kPlaceholders) {
     return placeholders_.Reconcile(wanted, cluster, now);
   }

@@ -1,5 +1,6 @@
 #include "operator/controller/rounds/provisioning_requests.h"
 
+#include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -24,8 +25,8 @@ struct ProvisioningCalls {
   std::vector<New> create;
 };
 
-// Returns the first error, after which the other calls are left. A request never lacks its
-// template.
+// Returns the first error. After one that does not concern its object alone, the other calls are
+// left. A request never lacks its template.
 kube::KubeStatus Carry(const ProvisioningCalls& calls, kube::KubeClient& client,
                        const std::string& ns) {
   for (const ProvisioningChanges::Gone& gone : calls.remove) {
@@ -34,12 +35,16 @@ kube::KubeStatus Carry(const ProvisioningCalls& calls, kube::KubeClient& client,
       return done;
     if (auto done = DeleteIfPresent(client, kube::kPodTemplates, key, ""); !done) return done;
   }
+  kube::KubeStatus first;
   for (const ProvisioningCalls::New& add : calls.create) {
-    if (auto done = CreateIfAbsent(client, kube::kPodTemplates, add.pod_template); !done)
-      return done;
-    if (auto done = CreateIfAbsent(client, kProvisioningRequests, add.request); !done) return done;
+    auto done = CreateIfAbsent(client, kube::kPodTemplates, add.pod_template);
+    if (done) done = CreateIfAbsent(client, kProvisioningRequests, add.request);
+    if (done) continue;
+    if (first) first = done;
+    const ErrorCode code = done.error().code;
+    if (code != ErrorCode::kInvalid && code != ErrorCode::kDenied) break;
   }
-  return {};
+  return first;
 }
 
 kube::KubeResult<std::vector<ProvisioningState>> ListAll(kube::KubeClient& client,
@@ -59,6 +64,9 @@ kube::KubeResult<std::vector<ProvisioningState>> ListAll(kube::KubeClient& clien
 std::optional<api::WallTime> ProvisioningRequests::Reconcile(std::span<const RequestedNodes> wanted,
                                                              api::WallTime now) {
   if (is_under_way_) return std::nullopt;
+  // The clock may have been set back.
+  if (failed_at_) failed_at_ = std::min(*failed_at_, now);
+  if (listed_at_) listed_at_ = std::min(*listed_at_, now);
   if (failed_at_ && now < *failed_at_ + kRetryAfter) return *failed_at_ + kRetryAfter;
   const bool is_needed = !wanted.empty() || !present_.empty();
   if (!listed_at_ || (is_needed && now >= *listed_at_ + kListEvery)) {
@@ -133,9 +141,9 @@ void ProvisioningRequests::OnFailure(const kube::KubeError& error, api::WallTime
   const bool is_new = std::exchange(last_error_, error.message) != error.message;
   if (is_new) {
     log::Warning(error.code == ErrorCode::kNotFound
-                     ? "the API server has no ProvisioningRequests, so no node is added: install "
-                       "cluster-autoscaler's definition of them, or set nodeRequests to "
-                       "PlaceholderPods"
+                     ? "the API server has no ProvisioningRequests of version v1, so no node is "
+                       "added: install the definition of cluster-autoscaler 1.31 or newer, or set "
+                       "nodeRequests to PlaceholderPods"
                      : "cannot change ProvisioningRequests, so no node is added; retrying",
                  {{"error", error.message}});
   }

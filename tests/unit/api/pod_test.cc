@@ -118,7 +118,7 @@ TEST(Pod, IsSeenWhateverItHolds) {
       << "what is left of its node is unknown";
 }
 
-// Of another workload: room may be made for it only if it asks for GPUs.
+// Room may be made for a pod of another workload, but only if it asks for GPUs.
 TEST(Pod, KeepsWhatAPendingPodNeeds) {
   const auto decode = [](const char* gpus, const char* reason) {
     nlohmann::json pod = nlohmann::json::parse(R"({

@@ -79,6 +79,14 @@ TEST(PlaceholderChanges, ReplacesThoseThatEndedOrHaveOtherNeeds) {
   const auto changes = Change({Wanted("a", 1)}, {Pod("a", 0, "n00", ended)});
   EXPECT_THAT(changes.remove, ElementsAre(GonePod("a", 0)));
   EXPECT_THAT(NumbersOf(changes), ElementsAre(1));
+  const auto just_ended = [](api::Pod& pod) {
+    pod.phase = api::PodPhase::kFailed;
+    pod.meta.created = planner::kStart - std::chrono::seconds(20);
+  };
+  const auto rests = Change({Wanted("a", 1)}, {Pod("a", 0, "n00", just_ended)});
+  EXPECT_THAT(rests.remove, IsEmpty());
+  EXPECT_THAT(rests.create, IsEmpty()) << "the node would refuse the next one, too";
+  EXPECT_EQ(rests.look_again, planner::kStart + std::chrono::seconds(40));
   EXPECT_THAT(Change({Wanted("a", 1, 2)}, {Pod("a", 0, "")}).remove, ElementsAre(GonePod("a", 0)));
 }
 

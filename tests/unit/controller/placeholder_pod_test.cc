@@ -36,8 +36,9 @@ TEST(PlaceholderPod, NeedsTheNodesOfALearnerAndDoesNothing) {
       "labels": {"app.kubernetes.io/managed-by": "pliant", "pliant.dev/nodes-for": "1a2b",
                  "pliant.dev/nodes-with-needs": ")" +
                         HashOfNeeds(Nodes().needs) + R"("},
-      "annotations": {"pliant.dev/nodes-for-job": "team-a/digits"},
-      "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "operator-1", "uid": "uid-1"}]},
+      "annotations": {"pliant.dev/nodes-for-job": "team-a/digits",
+                      "cluster-autoscaler.kubernetes.io/safe-to-evict": "true"},
+      "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "operator-1", "uid": "uid-1", "controller": true}]},
     "spec": {
       "containers": [{
         "name": "placeholder", "image": "pliant:1", "command": ["/usr/bin/sleep", "infinity"],
