@@ -15,7 +15,7 @@
 #include "base/earliest.h"
 #include "operator/planner/feasibility.h"
 #include "operator/planner/gpu_products.h"
-#include "operator/planner/on_and_off.h"
+#include "operator/planner/pending_pods.h"
 #include "operator/planner/sizes.h"
 
 namespace pliant::planner {
@@ -37,9 +37,6 @@ std::string_view ProductOf(const NodeView& node) {
   const auto label = node.labels.find(kGpuProductLabel);
   return label == node.labels.end() ? std::string_view() : std::string_view(label->second);
 }
-
-// Bounds the time of a plan.
-constexpr std::size_t kMaxPendingPods = 256;
 
 bool MayStart(const NodeView& node) { return node.ready && node.schedulable; }
 
@@ -165,45 +162,14 @@ class Builder {
     const auto by_key = [](const Job& left, const Job& right) {
       return left.view->key < right.view->key;
     };
-    AddPendingPods();
+    if (model_.pool.yields) {
+      model_.pending_pods = JobsOfPendingPods(snapshot_, scope_.pool, policy_, model_.again_at);
+      for (const JobView& pod : model_.pending_pods) {
+        model_.jobs.push_back({.view = &pod, .is_pod = true, .active = true});
+      }
+    }
     // Stores already return them in this order; most of the cost of sorting is comparing names.
     if (!std::ranges::is_sorted(model_.jobs, by_key)) std::ranges::sort(model_.jobs, by_key);
-  }
-
-  bool MayTake(const PendingPod& pod) const {
-    return std::ranges::any_of(model_.nodes, [&](const Node& node) {
-      return node.view != nullptr && MayStart(*node.view) &&
-             Fits(pod.needs.resources, node.view->allocatable) &&
-             ObstacleInLooks(*node.view, pod.needs) == Obstacle::kNone;
-    });
-  }
-
-  void AddPendingPods() {
-    if (!model_.pool.yields || snapshot_.pending.empty()) return;
-    std::vector<const PendingPod*> pods;
-    for (const PendingPod& pod : snapshot_.pending) {
-      if (pod.needs.resources.gpus > 0) pods.push_back(&pod);
-    }
-    std::ranges::sort(pods, {}, [](const PendingPod* pod) {
-      return std::tie(pod->since, pod->name_space, pod->name);
-    });
-    for (const PendingPod* pod : pods) {
-      if (model_.pending_pods.size() >= kMaxPendingPods) return;
-      const bool is_on =
-          pod->since <= snapshot_.now &&
-          IsOn(pod->since, policy_.yield_for, policy_.yield_pause, snapshot_.now, model_.again_at);
-      if (!is_on || !MayTake(*pod)) continue;
-      // Its namespace's budget does not count for it: that is for jobs.
-      model_.pending_pods.push_back(
-          {.key = {.name_space = "", .name = pod->name_space + "/" + pod->name, .uid = ""},
-           .queue = std::string(kQueueOfPods),
-           .pool = scope_.pool.name,
-           .logical_shards = static_cast<int>(pod->needs.resources.gpus),
-           .reproducibility = Reproducibility::kStatistical,
-           .needs = pod->needs,
-           .submitted = pod->since});
-      model_.jobs.push_back({.view = &model_.pending_pods.back(), .is_pod = true, .active = true});
-    }
   }
 
   void AddQueues() {
@@ -230,12 +196,7 @@ class Builder {
   // A queue that only jobs name.
   void AddImpliedQueue(const std::string& name) {
     if (name == kQueueOfPods) {
-      QueueView queue{.name = name, .pool = scope_.pool.name, .weight = 1, .evicts = false};
-      queue.policy = QueuePolicy::kFifo;
-      for (const JobView& pod : model_.pending_pods) {
-        queue.guaranteed_gpus += pod.needs.resources.gpus;
-      }
-      model_.implied_queues.push_back(queue);
+      model_.implied_queues.push_back(QueueOfPendingPods(scope_.pool, model_.pending_pods));
       model_.queues.push_back({.view = &model_.implied_queues.back()});
       return;
     }

@@ -9,6 +9,7 @@
 
 #include "operator/planner/cluster_snapshot.h"
 #include "operator/planner/fit_memory.h"
+#include "operator/planner/pending_pods.h"
 #include "operator/planner/plan.h"
 #include "operator/planner/topology.h"
 
@@ -20,10 +21,6 @@ namespace pliant::planner {
 using NodeIndex = int;
 using JobIndex = int;
 using QueueIndex = int;
-
-// The queue of pending pods of other workloads. It is guaranteed all that they ask for, and evicts
-// no job. Plans do not show it.
-inline constexpr std::string_view kQueueOfPods = "";
 
 struct Node {
   const NodeView* view = nullptr;  // null: a learner runs there, but the snapshot has no such node
