@@ -2,7 +2,7 @@
 when the scheduler has found none for a placeholder, and it knows nothing of Pliant."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from . import container, pace
 from .checks import Check
@@ -110,5 +110,5 @@ class _Plot:
         restarts = self._status(_FIRST).get("restarts", 0)
         return (f"{restarts} of its learners failed",) if restarts else ()
 
-    def _wait(self, what: str, probe) -> None:
+    def _wait(self, what: str, probe: Callable[[], bool]) -> None:
         wait(self._stage.kubectl, self._screen, what, probe, 120)

@@ -1,13 +1,13 @@
-"""Trainings that only fill GPUs (the chart's preset `fill`): ordinary pods preempt their learners. Measures the time from
-an ordinary pod's creation until it runs on a GPU that the training held."""
+"""Trainings that only fill GPUs (the chart's preset `fill`): ordinary pods preempt their learners. Measures the time
+from an ordinary pod's creation until it runs on a GPU that the training held."""
 
 import json
 import time
 from collections.abc import Mapping
 
 from . import container, reference
-from .checks import Check
 from .api_server import ApiServer
+from .checks import Check
 from .maintenance import counted
 from .scene import Scene
 from .screen import Screen
@@ -45,9 +45,8 @@ def ordinary_pod(name: str, image: str) -> dict:
 
 
 def slow(seconds: Mapping[str, float]) -> tuple[str, ...]:
-    return tuple(
-        f"{name} took {each:.1f} s, more than {_MAX_SECONDS:.0f}" for name, each in seconds.items() if each > _MAX_SECONDS
-    )
+    late = {name: each for name, each in seconds.items() if each > _MAX_SECONDS}
+    return tuple(f"{name} took {each:.1f} s, more than {_MAX_SECONDS:.0f}" for name, each in late.items())
 
 
 def play(stage: Stage, screen: Screen) -> list[Check]:

@@ -10,7 +10,14 @@ from .screen import Screen
 _LOOK_SECONDS = 1.0
 
 
-def wait(kubectl: Kubectl, screen: Screen, what: str, probe: Callable[[], bool], seconds: float, look_seconds: float = _LOOK_SECONDS) -> None:
+def wait(
+    kubectl: Kubectl,
+    screen: Screen,
+    what: str,
+    probe: Callable[[], bool],
+    seconds: float,
+    look_seconds: float = _LOOK_SECONDS,
+) -> None:
     """Waits until `probe` returns true. The error after a timeout has the status of each job."""
     deadline = time.monotonic() + seconds
     while not probe():
