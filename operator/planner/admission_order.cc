@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <chrono>
 #include <compare>
+#include <cstddef>
 #include <functional>
+#include <iterator>
 #include <tuple>
+#include <utility>
 
 namespace pliant::planner {
 namespace {
@@ -74,6 +77,32 @@ std::vector<JobIndex> InAdmissionOrder(const Model& model, std::vector<JobIndex>
   for (const JobIndex job : jobs) keys.push_back(KeyOf(model, job));
   std::ranges::sort(keys, std::less());
   std::ranges::transform(keys, jobs.begin(), &AdmissionKey::job);
+  return jobs;
+}
+
+std::vector<JobIndex> JobsInTurn(const Model& model, const Sharing& sharing) {
+  struct Turn {
+    std::ptrdiff_t turn = 0;  // in its queue
+    QueueIndex queue = 0;
+    JobIndex job = 0;
+    auto operator<=>(const Turn&) const = default;
+  };
+  std::vector<Turn> turns;
+  for (QueueIndex queue = 0; queue < std::ssize(model.queues); ++queue) {
+    if (model.queues[queue].view->name == kQueueOfPods) continue;
+    std::vector<JobIndex> waiting;
+    std::ranges::copy_if(model.queues[queue].jobs, std::back_inserter(waiting), [&](JobIndex job) {
+      const AdmissionState standing = sharing.shares[job].standing;
+      return WaitsInQueue(standing) || FitsNoNodes(standing);
+    });
+    std::ptrdiff_t turn = 0;
+    for (const JobIndex job : InAdmissionOrder(model, std::move(waiting))) {
+      turns.push_back({turn++, queue, job});
+    }
+  }
+  std::ranges::sort(turns);
+  std::vector<JobIndex> jobs;
+  std::ranges::transform(turns, std::back_inserter(jobs), &Turn::job);
   return jobs;
 }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "operator/planner/model.h"
+#include "operator/planner/sharing.h"
 
 namespace pliant::planner {
 
@@ -15,5 +16,8 @@ std::int64_t Decayed(std::int64_t gpu_seconds, Seconds age, Seconds half_life);
 // jobs that never ran, and waiting brings every job to the front in time. Priority and Fifo compare
 // what their names say. Older jobs come first among equals.
 std::vector<JobIndex> InAdmissionOrder(const Model& model, std::vector<JobIndex> jobs);
+
+// Jobs that wait for GPUs or nodes: the first ones of all queues, then the second ones, and so on.
+std::vector<JobIndex> JobsInTurn(const Model& model, const Sharing& sharing);
 
 }  // namespace pliant::planner

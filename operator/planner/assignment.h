@@ -50,6 +50,8 @@ class Assignment {
   std::int64_t GpusOfQueue(QueueIndex queue) const { return queue_gpus_[queue]; }
   // Whether the budget of its namespace allows `learners` more learners of the job.
   bool IsInBudget(JobIndex job, LearnerCount learners) const;
+  // GPUs that each budget still allows.
+  const std::vector<std::int64_t>& budget_left() const { return budget_left_; }
 
   bool AddOn(JobIndex job, NodeIndex node);           // adds one learner on this node, if it fits
   bool Add(JobIndex job, LearnerCount learners = 1);  // adds `learners` on any nodes, all or none

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
-#include <utility>
 
 #include "operator/planner/admission_order.h"
 
@@ -36,32 +34,6 @@ std::optional<WallTime> EstimateEnd(const Model& model, JobIndex job) {
   const bool runs = model.jobs[job].active && view.learners_desired > 0;
   if (!runs || !view.remaining_seconds) return std::nullopt;
   return model.snapshot->now + Seconds{*view.remaining_seconds};
-}
-
-std::vector<JobIndex> JobsInTurn(const Model& model, const Sharing& sharing) {
-  struct Turn {
-    std::ptrdiff_t turn = 0;  // in its queue
-    QueueIndex queue = 0;
-    JobIndex job = 0;
-    auto operator<=>(const Turn&) const = default;
-  };
-  std::vector<Turn> turns;
-  for (QueueIndex queue = 0; queue < std::ssize(model.queues); ++queue) {
-    if (model.queues[queue].view->name == kQueueOfPods) continue;
-    std::vector<JobIndex> waiting;
-    std::ranges::copy_if(model.queues[queue].jobs, std::back_inserter(waiting), [&](JobIndex job) {
-      const AdmissionState standing = sharing.shares[job].standing;
-      return WaitsInQueue(standing) || FitsNoNodes(standing);
-    });
-    std::ptrdiff_t turn = 0;
-    for (const JobIndex job : InAdmissionOrder(model, std::move(waiting))) {
-      turns.push_back({turn++, queue, job});
-    }
-  }
-  std::ranges::sort(turns);
-  std::vector<JobIndex> jobs;
-  std::ranges::transform(turns, std::back_inserter(jobs), &Turn::job);
-  return jobs;
 }
 
 std::vector<std::optional<WallTime>> EstimateStarts(const Model& model, const Sharing& sharing) {

@@ -17,7 +17,4 @@ std::vector<std::optional<WallTime>> EstimateStarts(const Model& model, const Sh
 // When a job that runs will end at its present speed; absent: unknown, or it does not run.
 std::optional<WallTime> EstimateEnd(const Model& model, JobIndex job);
 
-// Jobs that wait for GPUs or nodes: the first ones of all queues, then the second ones, and so on.
-std::vector<JobIndex> JobsInTurn(const Model& model, const Sharing& sharing);
-
 }  // namespace pliant::planner

@@ -24,6 +24,9 @@ enum class Obstacle : std::uint8_t {
 // describes nodes: "not ready", "with too little memory"
 std::string_view ToString(Obstacle obstacle);
 
+// Whether the node takes new pods at all.
+inline bool MayStart(const NodeView& node) { return node.ready && node.schedulable; }
+
 Obstacle ObstacleOn(const NodeView& node, const PodNeeds& needs);
 // Checks labels and taints only: kTaint, kLabels or kNone.
 Obstacle ObstacleInLooks(const NodeView& node, const PodNeeds& needs);

@@ -27,7 +27,7 @@ class FreeRoom {
     for (const NodeView& node : nodes) {
       if (!names.contains(node.name)) continue;
       Room room{.pool = node.pool};
-      if (node.ready && node.schedulable) room.free = node.allocatable - node.foreign;
+      if (MayStart(node)) room.free = node.allocatable - node.foreign;
       nodes_[node.name].push_back(room);
     }
   }

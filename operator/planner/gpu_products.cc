@@ -43,6 +43,11 @@ std::int64_t SlotsIn(Resources room, std::int64_t taken_gpus, const Resources& n
 
 }  // namespace
 
+std::optional<std::string_view> FixedProduct(const JobView& job) {
+  const bool stays = job.reproducibility == Reproducibility::kBitwise && !job.gpu_product.empty();
+  return stays ? std::optional<std::string_view>(job.gpu_product) : std::nullopt;
+}
+
 GpuProducts::GpuProducts(const Model& model, FitOf fit_of)
     : model_(model), fit_of_(std::move(fit_of)) {
   for (const Node& node : model.nodes) {
@@ -110,7 +115,7 @@ std::vector<std::string_view> GpuProducts::Choose(const Job& job) {
 
 std::vector<std::string_view> GpuProducts::ChoicesFor(const Job& job) {
   if (job.view->reproducibility != Reproducibility::kBitwise) return {};
-  if (!job.view->gpu_product.empty()) return {job.view->gpu_product};
+  if (const auto fixed = FixedProduct(*job.view)) return {*fixed};
   if (const auto held = ProductOfLearners(model_, job, /*gated=*/false)) return {*held};
   const auto planned = ProductOfLearners(model_, job, /*gated=*/true);
   if (planned && RoomOf(fit_of_(job, *planned)).slots >= job.minimum) return {*planned};

@@ -11,6 +11,9 @@
 
 namespace pliant::planner {
 
+// The product on which a job began, if it must stay there.
+std::optional<std::string_view> FixedProduct(const JobView& job);
+
 // Decides of which GPU product the GPUs of a bitwise job are: different products may compute
 // different bits. It stays on the product that it began on, and before that on the one that its
 // learners hold. For pools whose nodes have several products.

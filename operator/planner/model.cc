@@ -38,8 +38,6 @@ std::string_view ProductOf(const NodeView& node) {
   return label == node.labels.end() ? std::string_view() : std::string_view(label->second);
 }
 
-bool MayStart(const NodeView& node) { return node.ready && node.schedulable; }
-
 int StateRank(const LearnerView& learner) {
   switch (learner.state) {
     case LearnerState::kRunning:
@@ -79,7 +77,7 @@ class Builder {
       Withdraw(job);
       SetDemand(job);
       if (!only_product_) continue;  // then its product depends on the other jobs
-      job.fit = FitOf(*job.view, ProductOfJob(*job.view));
+      job.fit = FitOf(*job.view, FixedProduct(*job.view));
       SortHeld(job);
       SetProtection(job);
     }
@@ -262,12 +260,6 @@ class Builder {
       product = node.product;
     }
     return product.value_or("");
-  }
-
-  // The product on which it began, if it must stay there.
-  static std::optional<std::string_view> ProductOfJob(const JobView& job) {
-    const bool stays = job.reproducibility == Reproducibility::kBitwise && !job.gpu_product.empty();
-    return stays ? std::optional<std::string_view>(job.gpu_product) : std::nullopt;
   }
 
   void ChooseProducts() {

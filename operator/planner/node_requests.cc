@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "base/earliest.h"
+#include "operator/planner/admission_order.h"
 #include "operator/planner/entitlement.h"
-#include "operator/planner/estimates.h"
 
 namespace pliant::planner {
 namespace {
@@ -28,14 +28,8 @@ class Requesting {
         policy_(policy),
         sharing_(sharing),
         placed_(placed),
-        claims_(ClaimsOnMoreNodes(model, sharing.shares)) {
-    for (const GpuBudget& budget : model.budgets) budget_left_.push_back(budget.gpus);
-    for (JobIndex index = 0; index < std::ssize(model.jobs); ++index) {
-      const Job& job = model.jobs[index];
-      if (!job.budget) continue;
-      budget_left_[*job.budget] -= model.GpusOf(index, sharing.assignment.LearnersOf(index));
-    }
-  }
+        budget_left_(sharing.assignment.budget_left()),
+        claims_(ClaimsOnMoreNodes(model, sharing.shares)) {}
 
   NodeRequests Run() {
     NodeRequests requests{.by_job = std::vector<std::optional<NodeRequest>>(model_.jobs.size())};

@@ -17,9 +17,7 @@ constexpr std::size_t kMaxPendingPods = 256;
 
 bool MayTake(const ClusterSnapshot& snapshot, const PoolView& pool, const PendingPod& pod) {
   return std::ranges::any_of(snapshot.nodes, [&](const NodeView& node) {
-    return node.pool == pool.name && node.ready && node.schedulable &&
-           Fits(pod.needs.resources, node.allocatable) &&
-           ObstacleInLooks(node, pod.needs) == Obstacle::kNone;
+    return node.pool == pool.name && ObstacleOn(node, pod.needs) == Obstacle::kNone;
   });
 }
 

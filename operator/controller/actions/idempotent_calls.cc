@@ -19,4 +19,8 @@ kube::KubeStatus CreateIfAbsent(kube::KubeClient& client, const kube::ResourceTy
   return std::unexpected(created.error());
 }
 
+bool ConcernsOneObject(const kube::KubeError& error) {
+  return error.code == ErrorCode::kInvalid || error.code == ErrorCode::kDenied;
+}
+
 }  // namespace pliant::controller

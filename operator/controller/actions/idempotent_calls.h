@@ -14,4 +14,7 @@ kube::KubeStatus DeleteIfPresent(kube::KubeClient& client, const kube::ResourceT
 kube::KubeStatus CreateIfAbsent(kube::KubeClient& client, const kube::ResourceType& type,
                                 const nlohmann::json& object);
 
+// Whether the server refuses the object; it may still take others.
+bool ConcernsOneObject(const kube::KubeError& error);
+
 }  // namespace pliant::controller

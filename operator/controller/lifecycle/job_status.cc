@@ -34,7 +34,7 @@ int LiveMembers(const JobView& view, const Progress& progress) {
   return static_cast<int>(live);
 }
 
-// More would not be true.
+// A finer time would promise more than is known.
 std::optional<WallTime> InWholeMinutes(const std::optional<WallTime>& time) {
   if (!time) return std::nullopt;
   return std::chrono::ceil<std::chrono::minutes>(*time);

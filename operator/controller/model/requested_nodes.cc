@@ -9,6 +9,9 @@ namespace pliant::controller {
 std::vector<RequestedNodes> RequestedNodesOf(const planner::ClusterSnapshot& snapshot,
                                              const planner::Plan& plan, const QueueBook& book) {
   std::vector<RequestedNodes> all;
+  // Most plans request none, and have thousands of jobs.
+  const auto requests = [](const planner::PoolShare& pool) { return pool.requested > 0; };
+  if (std::ranges::none_of(plan.pools, requests)) return all;
   for (const planner::JobView& job : snapshot.jobs) {
     const planner::Decision* decision =
         planner::FindDecision(plan, job.key.name_space, job.key.name);

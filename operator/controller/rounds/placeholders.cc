@@ -21,11 +21,6 @@ struct PlaceholderCalls {
   std::vector<nlohmann::json> create;
 };
 
-// Whether the server refuses this object; others may still be taken.
-bool IsOfObject(const kube::KubeError& error) {
-  return error.code == ErrorCode::kInvalid || error.code == ErrorCode::kDenied;
-}
-
 // Returns the first error. After one that does not concern its object alone, the other calls are
 // left.
 kube::KubeStatus Carry(const PlaceholderCalls& calls, kube::KubeClient& client,
@@ -39,7 +34,7 @@ kube::KubeStatus Carry(const PlaceholderCalls& calls, kube::KubeClient& client,
     const auto done = CreateIfAbsent(client, kube::kPods, pod);
     if (done) continue;
     if (first) first = done;
-    if (!IsOfObject(done.error())) break;
+    if (!ConcernsOneObject(done.error())) break;
   }
   return first;
 }
@@ -48,7 +43,7 @@ kube::KubeStatus Carry(const PlaceholderCalls& calls, kube::KubeClient& client,
 
 void Placeholders::See(const kube::Store<api::Pod>::Change& change) {
   if (change.key.ns != defaults_.ns) return;
-  if (change.after != nullptr && Has(*change.after)) {
+  if (change.after != nullptr && IsPlaceholder(*change.after, defaults_.ns)) {
     pods_.insert_or_assign(change.key.name, change.after);
   } else {
     pods_.erase(change.key.name);

@@ -1,37 +1,25 @@
 #pragma once
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 
-#include "base/event_loop.h"
 #include "base/lifetime.h"
-#include "operator/controller/calls/executor.h"
 #include "operator/controller/objects/placeholder_pod.h"
+#include "operator/controller/rounds/node_request_parts.h"
 #include "operator/controller/rounds/placeholder_changes.h"
-#include "operator/kube/client.h"
 #include "operator/kube/store.h"
 
 namespace pliant::controller {
 
-struct PlaceholdersParts {
-  EventLoop& loop;
-  kube::KubeClient& client;
-  Executor api_calls;
-  std::function<void()> request_round;  // when the next changes may be made
-};
-
 // Keeps the placeholder pods that the last plan wants. Control thread.
 class Placeholders {
  public:
-  Placeholders(PlaceholdersParts parts, PlaceholderDefaults defaults)
+  Placeholders(NodeRequestParts parts, PlaceholderDefaults defaults)
       : parts_(std::move(parts)), defaults_(std::move(defaults)) {}
 
-  // Whether it is a placeholder: then it takes no room from learners.
-  bool Has(const api::Pod& pod) const { return IsPlaceholder(pod, defaults_.ns); }
   void See(const kube::Store<api::Pod>::Change& change);
 
   // Creates and removes some. Returns when to call it again, even if nothing happens.
@@ -41,7 +29,7 @@ class Placeholders {
  private:
   void Apply(PlaceholderChanges changes, api::WallTime now);
 
-  const PlaceholdersParts parts_;
+  const NodeRequestParts parts_;
   const PlaceholderDefaults defaults_;
   std::map<std::string, std::shared_ptr<const api::Pod>> pods_;  // by name
   bool is_under_way_ = false;

@@ -76,16 +76,8 @@ PlanningLoop::PlanningLoop(PlanningLoopParts parts, PlanningLoopOptions options)
                        .writer = parts_.status_writer,
                        .api_calls = parts_.api_calls,
                        .request_round = [this] { rounds_.Request(); }}),
-      placeholders_({.loop = parts_.loop,
-                     .client = parts_.client,
-                     .api_calls = parts_.api_calls,
-                     .request_round = [this] { rounds_.Request(); }},
-                    options_.placeholders),
-      provisioning_({.loop = parts_.loop,
-                     .client = parts_.client,
-                     .api_calls = parts_.api_calls,
-                     .request_round = [this] { rounds_.Request(); }},
-                    options_.placeholders),
+      placeholders_(PartsOfNodeRequests(), options_.placeholders),
+      provisioning_(PartsOfNodeRequests(), options_.placeholders),
       rounds_(parts_.loop, {.pace = options_.pace,
                             .now = options_.now,
                             .is_current = [this] { return parts_.table.stores().current(); },
@@ -101,6 +93,13 @@ PlanningLoop::PlanningLoop(PlanningLoopParts parts, PlanningLoopOptions options)
   }
   for (const auto& job : stores.jobs.All()) queue_.Add(ToKey(job->meta));
   rounds_.Request();
+}
+
+NodeRequestParts PlanningLoop::PartsOfNodeRequests() {
+  return {.loop = parts_.loop,
+          .client = parts_.client,
+          .api_calls = parts_.api_calls,
+          .request_round = [this] { rounds_.Request(); }};
 }
 
 void PlanningLoop::OnJobChange(const kube::Store<api::ElasticTrainingJob>::Change& change) {

@@ -84,6 +84,7 @@ class PlanningLoop {
   void Report();
 
  private:
+  NodeRequestParts PartsOfNodeRequests();
   std::optional<WallTime> RunRound(WallTime now);
   void LookAtJobs(WallTime now);
   void LookAtJob(const kube::NamespacedName& key, JobView& view, WallTime now);

@@ -41,8 +41,7 @@ kube::KubeStatus Carry(const ProvisioningCalls& calls, kube::KubeClient& client,
     if (done) done = CreateIfAbsent(client, kProvisioningRequests, add.request);
     if (done) continue;
     if (first) first = done;
-    const ErrorCode code = done.error().code;
-    if (code != ErrorCode::kInvalid && code != ErrorCode::kDenied) break;
+    if (!ConcernsOneObject(done.error())) break;
   }
   return first;
 }

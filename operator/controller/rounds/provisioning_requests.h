@@ -1,33 +1,23 @@
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "base/event_loop.h"
 #include "base/lifetime.h"
-#include "operator/controller/calls/executor.h"
+#include "operator/controller/rounds/node_request_parts.h"
 #include "operator/controller/rounds/provisioning_changes.h"
-#include "operator/kube/client.h"
 
 namespace pliant::controller {
 
 inline constexpr kube::ResourceType kProvisioningRequests{
     "autoscaling.x-k8s.io", "v1", "provisioningrequests", "ProvisioningRequest"};
 
-struct ProvisioningParts {
-  EventLoop& loop;
-  kube::KubeClient& client;
-  Executor api_calls;
-  std::function<void()> request_round;  // when the next step may be made
-};
-
 // Keeps the ProvisioningRequests that the last plan wants. Control thread.
 class ProvisioningRequests {
  public:
-  ProvisioningRequests(ProvisioningParts parts, PlaceholderDefaults defaults)
+  ProvisioningRequests(NodeRequestParts parts, PlaceholderDefaults defaults)
       : parts_(std::move(parts)), defaults_(std::move(defaults)) {}
 
   // Lists, creates or removes some. Returns when to call it again, even if nothing happens.
@@ -41,7 +31,7 @@ class ProvisioningRequests {
   void Apply(const ProvisioningChanges& changes, api::WallTime now);
   void OnFailure(const kube::KubeError& error, api::WallTime now);
 
-  const ProvisioningParts parts_;
+  const NodeRequestParts parts_;
   const PlaceholderDefaults defaults_;
   std::vector<ProvisioningState> present_;  // as they were listed last
   std::optional<api::WallTime> listed_at_;  // absent: they have changed since
