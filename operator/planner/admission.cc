@@ -35,7 +35,10 @@ void Admission::Run() {
   RestoreMinimums();
   Protect();
   HoldLostMinimums();
-  for (const QueueIndex queue : QueueOrder()) AdmitWaiting(queue);
+  for (const QueueIndex queue : QueueOrder()) {
+    if (model_.queues[queue].view->name == kQueueOfPods) KeepReclaimed();
+    AdmitWaiting(queue);
+  }
   reservations_.ReleaseAll();
   // Last, as when they were found: they displace nobody.
   for (const JobIndex job : passing_) GiveMinimum(job);
@@ -65,9 +68,12 @@ bool Admission::IsOwed(JobIndex job) const {
   return UsedByQueueOf(job) + LackingGpus(job) <= QueueOf(job).guaranteed_gpus;
 }
 
-// Queues that lack guaranteed GPUs first, then by their claim to the next GPU.
+// Queues that lack guaranteed GPUs first, then by their claim to the next GPU. Pods of other
+// workloads come last: otherwise a job whose queue is guaranteed what they took would evict
+// another.
 std::vector<QueueIndex> Admission::QueueOrder() const {
   struct Turn {
+    bool is_of_pods = false;
     bool has_guarantee = false;
     std::int64_t weight = 1;
     std::int64_t divisor = 1;
@@ -77,11 +83,13 @@ std::vector<QueueIndex> Admission::QueueOrder() const {
   for (QueueIndex queue = 0; queue < std::ssize(model_.queues); ++queue) {
     const QueueView& view = *model_.queues[queue].view;
     const std::int64_t used = sharing_.assignment.GpusOfQueue(queue);
-    turns.push_back({used >= view.guaranteed_gpus, view.weight, 2 * used + 1, queue});
+    turns.push_back({view.name == kQueueOfPods, used >= view.guaranteed_gpus, view.weight,
+                     2 * used + 1, queue});
   }
   std::ranges::sort(turns, [](const Turn& left, const Turn& right) {
-    return std::tuple(left.has_guarantee, right.weight * left.divisor, left.queue) <
-           std::tuple(right.has_guarantee, left.weight * right.divisor, right.queue);
+    return std::tuple(left.is_of_pods, left.has_guarantee, right.weight * left.divisor,
+                      left.queue) < std::tuple(right.is_of_pods, right.has_guarantee,
+                                               left.weight * right.divisor, right.queue);
   });
   std::vector<QueueIndex> queues;
   std::ranges::transform(turns, std::back_inserter(queues), &Turn::queue);
@@ -198,6 +206,16 @@ void Admission::Protect() {
 void Admission::HoldLostMinimums() {
   for (JobIndex job = 0; job < std::ssize(model_.jobs); ++job) {
     if (Standing(job) == kBelowMinimum) reservations_.Hold(job, INT64_MAX);
+  }
+}
+
+// A reclaim may release more than is taken. Jobs that ran go before pods of other workloads.
+void Admission::KeepReclaimed() {
+  for (JobIndex job = 0; job < std::ssize(model_.jobs); ++job) {
+    const bool fits_limit =
+        UsedByQueueOf(job) + LackingGpus(job) <= model_.QueueOf(job).limit_gpus();
+    if (Standing(job) != kReclaimed || !fits_limit || !GiveMinimum(job)) continue;
+    reservations_.Forget(job);
   }
 }
 

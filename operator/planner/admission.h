@@ -41,6 +41,7 @@ class Admission {
   void RestoreMinimums();
   void Protect();
   void HoldLostMinimums();
+  void KeepReclaimed();
   void AdmitWaiting(QueueIndex queue);
   AdmissionState Admit(JobIndex job, int jobs_before);
   AdmissionState WhyNever(JobIndex job) const;

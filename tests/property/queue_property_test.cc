@@ -223,10 +223,14 @@ RC_GTEST_PROP(QueueProperty, NoGpuIsIdleThatAJobCouldTake, ()) {
     const bool waits = decision.to == 0 && queue.stop == QueueStop::kNone &&
                        in_queue <= queue.limit_gpus.value_or(INT64_MAX);
     if (!waits || job.min_learners > idle - withheld || queue.strict) continue;
-    // Then they are kept for another, which needs more than would be left.
+    // Then they are kept for another, which needs more than would be left of them, or of the limit
+    // of their queue.
     const bool another_needs_them = std::ranges::any_of(plan.decisions, [&](const Decision& other) {
-      return other.job != decision.job && other.to == 0 &&
-             Find(snapshot, other.job).min_learners > idle - withheld - job.min_learners;
+      if (other.job == decision.job || other.to > 0) return false;
+      const JobView& needs = Find(snapshot, other.job);
+      return needs.min_learners > idle - withheld - job.min_learners ||
+             (needs.queue == job.queue &&
+              in_queue + needs.min_learners > queue.limit_gpus.value_or(INT64_MAX));
     });
     RC_ASSERT(another_needs_them);
   }
@@ -240,8 +244,9 @@ std::int64_t IdleGpus(const Plan& plan) {
 
 // A node autoscaler adds what is requested and does not fit into idle GPUs, until nothing is
 // requested. Then all jobs run for which nodes were requested, unless idle GPUs are kept for others
-// for a while, or a job that fitted no node before is now in front of them: its nodes come, too. No
-// more than twice the minimums of waiting jobs come: growth does not make nodes come without end.
+// for a while, or a job in front of them takes the share of their queue: it waits, or fitted no
+// node before. No more than twice the minimums of waiting jobs come: growth does not make nodes
+// come without end.
 RC_GTEST_PROP(QueueProperty, NodesComeForMinimumsOnly, ()) {
   World world({});
   world.snapshot = DrawTeams(Jobs::kAny);
@@ -249,7 +254,8 @@ RC_GTEST_PROP(QueueProperty, NodesComeForMinimumsOnly, ()) {
   for (JobView& job : world.snapshot.jobs) job.cooldown = Seconds{0};
   world.Settle();
   std::int64_t minimums = 0;
-  for (const Decision& decision : world.MakePlan().decisions) {
+  const Plan first = world.MakePlan();
+  for (const Decision& decision : first.decisions) {
     if (decision.to == 0) minimums += Find(world.snapshot, decision.job).min_learners;
   }
   std::int64_t added = 0;
@@ -282,7 +288,9 @@ RC_GTEST_PROP(QueueProperty, NodesComeForMinimumsOnly, ()) {
     const Decision& decision = DecisionOn(plan, name);
     const std::string& queue = Find(world.snapshot, decision.job).queue;
     const bool is_behind = std::ranges::any_of(plan.decisions, [&](const Decision& other) {
-      return other.job != decision.job && other.to == 0 &&
+      const bool fitted_none =
+          DecisionOn(first, other.job.name).reason.code == ReasonCode::kTooLarge;
+      return other.job != decision.job && (other.to == 0 || fitted_none) &&
              Find(world.snapshot, other.job).queue == queue;
     });
     RC_ASSERT(decision.to > 0 || is_behind);
