@@ -138,9 +138,9 @@ class Job:
             "PLIANT_PACE_FILE": str(self.pace_file),
             **(environment or {}),
         }
-        self.port = free_port()
-        self.status_port = free_port()
-        self.probe_port = free_port()
+        # The first coordinator chooses them, because another process could take a port that is only found free here.
+        # Later coordinators listen on the same.
+        self.port = self.status_port = self.probe_port = 0
         self.processes = []
         self.learners = {}
         self.coordinator = None
@@ -177,6 +177,15 @@ class Job:
             "PLIANT_MAX_LEARNERS": "8",
         })
         self.processes.append(self.coordinator)
+
+        def listens():
+            if not self.coordinator.running():
+                raise Stalled(f"the coordinator has ended: {self.coordinator.log.read_text()}")
+            return any(line["term"] == term for line in self.coordinator.logged("coordinator listens"))
+
+        self.wait("the coordinator listens", listens)
+        line = self.coordinator.logged("coordinator listens")[-1]
+        self.port, self.status_port, self.probe_port = line["port"], line["statusPort"], line["probePort"]
         self.wait("the coordinator serves", lambda: self.healthy() == (200, "ok\n"))
 
     def training(self):
