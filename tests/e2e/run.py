@@ -35,6 +35,7 @@ from story import (
     tutorial,
     upgrade,
     where,
+    yielding,
 )
 from story.checks import Check
 from story.errors import StoryError
@@ -94,6 +95,7 @@ _MOMENTS: dict[str, Moment] = {
 _LONG_LOCAL_MOMENTS: dict[str, Moment] = {
     "a node autoscaler adds a node for a job that waits": added_node.play,
     "ordinary pods preempt trainings that only fill": filling.play,
+    "a pool yields to a pod that waits": yielding.play,
     "the commands of the documents": pages.play,
     "what one tenant does costs another nothing": tenants.play,
     f"an upgrade from {upgrade.FROM} while jobs train": upgrade.play,

@@ -1,52 +1,19 @@
 """Trainings that only fill GPUs (the chart's preset `fill`): ordinary pods preempt their learners. Measures the time
 from an ordinary pod's creation until it runs on a GPU that the training held."""
 
-import json
-import time
-from collections.abc import Mapping
-
-from . import container, reference
+from . import container, ordinary_pod, reference
 from .api_server import ApiServer
 from .checks import Check
 from .maintenance import counted
 from .scene import Scene
 from .screen import Screen
 from .stage import GPUS_TOTAL, NAMESPACE, Stage, with_epochs
-from .waiting import wait
 from .watcher import Watcher
 
 _NAME = "fills"
 _SEED = 8
 _EPOCHS = 40
 _PODS = 3
-# The end of the learner's step, of its container, and the start of the pod on this machine.
-_MAX_SECONDS = 30.0
-_LOOK_SECONDS = 0.1
-
-
-def ordinary_pod(name: str, image: str) -> dict:
-    """A pod of the cluster's default priority, with one GPU."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": NAMESPACE},
-        "spec": {
-            "terminationGracePeriodSeconds": 0,
-            "containers": [
-                {
-                    "name": "main",
-                    "image": image,
-                    "command": ["/usr/bin/sleep", "infinity"],
-                    "resources": {"limits": {"nvidia.com/gpu": "1"}},
-                }
-            ],
-        },
-    }
-
-
-def slow(seconds: Mapping[str, float]) -> tuple[str, ...]:
-    late = {name: each for name, each in seconds.items() if each > _MAX_SECONDS}
-    return tuple(f"{name} took {each:.1f} s, more than {_MAX_SECONDS:.0f}" for name, each in late.items())
 
 
 def play(stage: Stage, screen: Screen) -> list[Check]:
@@ -71,7 +38,7 @@ def _train(stage: Stage, screen: Screen) -> list[Check]:
         scene.wait("it trains on 8 GPUs", lambda each: each.trains_on(GPUS_TOTAL) and bool(each.progress.step))
         for number in range(1, _PODS + 1):
             name = f"ordinary-{number}"
-            seconds[name] = _start(stage, screen, name)
+            seconds[name] = ordinary_pod.start(stage, screen, name)
             left = GPUS_TOTAL - number
             scene.wait(f"it trains on the {left} GPUs that are left", lambda each, left=left: each.trains_on(left))
         stage.kubectl.run("delete", "pods", *seconds, "--wait")
@@ -82,22 +49,7 @@ def _train(stage: Stage, screen: Screen) -> list[Check]:
     (sha256,) = reference.parameter_hashes(stage.kubectl, [job])
     same = () if end.parameters_sha256 == sha256 else (f"{end.parameters_sha256}, undisturbed {sha256}",)
     return [
-        Check(f"ordinary pods ran within {_MAX_SECONDS:.0f} s on GPUs that the training held", slow(seconds)),
+        Check(f"ordinary pods ran within {ordinary_pod.MAX_SECONDS:.0f} s on GPUs that the training held", ordinary_pod.late(seconds)),
         Check("who is preempted has not failed", counted(status)),
         Check("its result is that of the undisturbed run", same),
     ]
-
-
-def _start(stage: Stage, screen: Screen, name: str) -> float:
-    """Creates an ordinary pod. Returns the seconds until it runs."""
-    manifest = json.dumps(ordinary_pod(name, stage.learner_image))
-    begin = time.monotonic()
-    stage.kubectl.run("create", "-f", "-", stdin=manifest)
-    wait(stage.kubectl, screen, f"{name} runs", lambda: _runs(stage, name), 120, _LOOK_SECONDS)
-    seconds = time.monotonic() - begin
-    screen.say(f"   {seconds:.1f} s after its creation")
-    return seconds
-
-
-def _runs(stage: Stage, name: str) -> bool:
-    return stage.kubectl.json("get", "pod", name).get("status", {}).get("phase") == "Running"

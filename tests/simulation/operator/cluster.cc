@@ -51,6 +51,8 @@ bool IsLearner(const Json& pod) {
 
 bool IsPlaceholder(const Json& pod) { return !LabelOf(pod, controller::kLabelNodesFor).empty(); }
 
+bool TakesGpus(const Json& pod) { return !IsLearner(pod) && RequestedGpus(pod) > 0; }
+
 int RequestedGpus(const Json& pod) {
   return std::stoi(pod.value("/spec/containers/0/resources/limits/nvidia.com~1gpu"_json_pointer,
                              std::string("0")));
@@ -220,7 +222,7 @@ void Cluster::Bind(const std::string& path, const Json& pod) {
       chosen = name;
   }
   if (chosen.empty()) {
-    if (IsPlaceholder(pod)) MarkUnschedulable(path, pod);
+    if (TakesGpus(pod)) MarkUnschedulable(path, pod);
     loop_.PostAfter(1s, [this, path, uid = UidOf(pod)] {
       const auto still = server_.Find(path);
       if (still != nullptr && UidOf(*still) == uid && BoundTo(*still).empty()) Sync(path);
@@ -246,19 +248,19 @@ int Cluster::GpusTakenOn(const std::string& node, bool (*is_of_kind)(const Json&
   return taken;
 }
 
-// Whether the scheduler finds room: a learner preempts no placeholder. It may bind learners beyond
-// the GPUs that are left, because it does not know of a GPU that is broken since a moment ago.
+// Whether the scheduler finds room: no pod preempts another. It may bind learners beyond the GPUs
+// that are left, because it does not know of a GPU that is broken since a moment ago.
 bool Cluster::HasRoom(const std::string& node, const Json& pod) const {
-  if (!IsLearner(pod) && !IsPlaceholder(pod)) return true;
-  const int placeholders = GpusTakenOn(node, IsPlaceholder);
-  if (IsLearner(pod) && placeholders == 0) return true;
+  if (!IsLearner(pod) && !TakesGpus(pod)) return true;
+  const int others = GpusTakenOn(node, TakesGpus);
+  if (IsLearner(pod) && others == 0) return true;
   const Node& of = nodes_.at(node);
-  return placeholders + GpusTakenOn(node, IsLearner) + RequestedGpus(pod) <= of.gpus - of.unhealthy;
+  return others + GpusTakenOn(node, IsLearner) + RequestedGpus(pod) <= of.gpus - of.unhealthy;
 }
 
 void Cluster::Start(const std::string& path, const Json& pod) {
   const std::string uid = UidOf(pod);
-  if (IsPlaceholder(pod)) {
+  if (TakesGpus(pod)) {
     if (PhaseOf(pod) != "Running") {
       server_.Change(path, [](Json& object) { object["status"]["phase"] = "Running"; });
     }

@@ -21,6 +21,8 @@ bool Chance(Random& random, double probability);
 std::string LabelOf(const Json& object, std::string_view label);
 bool IsLearner(const Json& pod);
 bool IsPlaceholder(const Json& pod);
+// Whether it takes GPUs from learners: a placeholder, or a pod of another workload.
+bool TakesGpus(const Json& pod);
 int RequestedGpus(const Json& pod);
 // Whether the scheduler has found no node for it.
 bool IsUnschedulable(const Json& pod);

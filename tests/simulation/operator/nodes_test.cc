@@ -112,6 +112,75 @@ TEST_F(NodeStory, AKilledOperatorForgetsNoPlaceholder) {
   EXPECT_EQ(autoscaler->nodes_added(), 1);
 }
 
+class PendingPodStory : public NodeStory {
+ protected:
+  void Yield(bool yields) { world.Apply(kGpuPools, "default", {{"yieldToPending", yields}}); }
+  // A pod of another workload.
+  void CreatePod(const std::string& name, int gpus) {
+    Json container = {{"name", "main"}};
+    container["resources"]["limits"]["nvidia.com/gpu"] = std::to_string(gpus);
+    container["resources"]["requests"] = container["resources"]["limits"];
+    world.server.Put(PathOfPod(name), {{"metadata", {{"namespace", "notebooks"}, {"name", name}}},
+                                       {"spec", {{"containers", Json::array({container})}}}});
+  }
+  void DeletePod(const std::string& name) { world.server.Remove(PathOfPod(name)); }
+  bool ReachRunning(const std::string& name, Duration limit = 3min) {
+    return world.RunUntil([&] { return !NodeOf(*world.server.Find(PathOfPod(name))).empty(); },
+                          limit);
+  }
+
+ private:
+  static std::string PathOfPod(const std::string& name) {
+    return "/api/v1/namespaces/notebooks/pods/" + name;
+  }
+};
+
+TEST_F(PendingPodStory, AJobShrinksForAPodThatFindsNoNode) {
+  Yield(true);
+  Submit("grows", 2, 8);
+  ASSERT_TRUE(world.ReachSizes({{"grows", 8}}));
+  CreatePod("notebook", 3);
+  ASSERT_TRUE(ReachRunning("notebook")) << world.Describe();
+  EXPECT_EQ(world.Learners("grows"), 5);
+  DeletePod("notebook");
+  ASSERT_TRUE(world.ReachSizes({{"grows", 8}}));
+  EXPECT_EQ(world.Status("grows").value("restarts", 0), 0);
+}
+
+TEST_F(PendingPodStory, APoolThatDoesNotYieldKeepsItsJobs) {
+  Submit("grows", 2, 8);
+  ASSERT_TRUE(world.ReachSizes({{"grows", 8}}));
+  CreatePod("notebook", 3);
+  EXPECT_FALSE(ReachRunning("notebook", 5min));
+  EXPECT_EQ(world.Learners("grows"), 8);
+  Yield(true);
+  EXPECT_TRUE(ReachRunning("notebook"));
+}
+
+// Neither six GPUs on one node nor three can be had: the job keeps its minimum of six.
+TEST_F(PendingPodStory, NoJobShrinksInVain) {
+  Yield(true);
+  Submit("keeps", 6, 8);
+  ASSERT_TRUE(world.ReachSizes({{"keeps", 8}}));
+  CreatePod("wide", 6);
+  CreatePod("long", 3);
+  EXPECT_FALSE(ReachRunning("wide", 30min));
+  EXPECT_EQ(world.Learners("keeps"), 8);
+  CreatePod("short", 2);
+  EXPECT_TRUE(ReachRunning("short")) << world.Describe();
+  EXPECT_EQ(world.Learners("keeps"), 6);
+}
+
+TEST_F(PendingPodStory, AKilledOperatorYieldsToo) {
+  Yield(true);
+  Submit("grows", 2, 8);
+  ASSERT_TRUE(world.ReachSizes({{"grows", 8}}));
+  CreatePod("notebook", 3);
+  world.KillOperator();
+  ASSERT_TRUE(ReachRunning("notebook"));
+  EXPECT_EQ(world.Learners("grows"), 5);
+}
+
 class ProvisioningStory : public NodeStory {
  protected:
   void SetUp() override {

@@ -1,6 +1,6 @@
 import unittest
 
-from story import added_node, filling
+from story import added_node, ordinary_pod
 
 
 def pod(gpus: int, reason: str = "Unschedulable", status: str = "False") -> dict:
@@ -18,8 +18,8 @@ class AddedNodeTest(unittest.TestCase):
 
 class FillingTest(unittest.TestCase):
     def test_only_slow_pods_are_named(self) -> None:
-        self.assertEqual(filling.slow({"a": 2.5, "b": 30.0}), ())
-        self.assertEqual(filling.slow({"a": 2.5, "b": 31.0}), ("b took 31.0 s, more than 30",))
+        self.assertEqual(ordinary_pod.late({"a": 2.5, "b": 30.0}), ())
+        self.assertEqual(ordinary_pod.late({"a": 2.5, "b": 31.0}), ("b took 31.0 s, more than 30",))
 
 
 if __name__ == "__main__":
