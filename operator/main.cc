@@ -205,7 +205,8 @@ int Run(OperatorOptions options) {
 
   const controller::RefusedNamespaces refused_namespaces(stores);
   controller::JobTable table(
-      stores, reads_queues ? controller::QueueRights::kAll : controller::QueueRights::kNone);
+      stores, reads_queues ? controller::QueueRights::kAll : controller::QueueRights::kNone,
+      options.gpu_resource);
   std::unique_ptr<controller::CrashNotes> crash_notes;
   if (!options.crash_notes.empty()) {
     auto opened = controller::CrashNotes::Open(options.crash_notes);

@@ -97,6 +97,9 @@ struct JobSpec {
   // A sentence for the job's owner: which fields ask for more than its queue and pool allow, and
   // were reduced to that; "": none. Not a field of the object.
   std::string limited;
+  // The extended resource that its learners use, as its pool says; "": that of the operator. Not in
+  // the object.
+  std::string gpu_resource;
 
   bool operator==(const JobSpec&) const = default;
 };

@@ -34,6 +34,13 @@ const nlohmann::json* Fields::Find(const char* name) const {
   return found == object_.end() || found->is_null() ? nullptr : &*found;
 }
 
+std::vector<std::string> Fields::Names() const {
+  std::vector<std::string> names;
+  if (!object_.is_object()) return names;
+  for (const auto& [name, value] : object_.items()) names.push_back(name);
+  return names;
+}
+
 void Fields::Wrong(const char* name, std::string_view why) {
   if (error_) return;
   const std::string path = path_.empty() ? name : path_ + "." + name;

@@ -29,6 +29,8 @@ class Fields {
   // The field as it is; null if it is absent or null.
   const nlohmann::json* Find(const char* name) const;
   bool Has(const char* name) const { return Find(name) != nullptr; }
+  // The names of all fields.
+  std::vector<std::string> Names() const;
   std::string String(const char* name, std::string fallback = "", std::size_t max_length = 65536);
   // A sentence for people, truncated: a long text must not make the object unreadable.
   std::string Sentence(const char* name, std::size_t max_bytes);

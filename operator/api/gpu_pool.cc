@@ -24,8 +24,19 @@ PoolBounds ReadBounds(Fields& fields) {
   return bounds;
 }
 
+std::string ReadResourceName(Fields& fields) {
+  std::string name = fields.String("resourceName", "", 253);
+  if (name.empty()) return name;
+  const bool is_of_kubernetes = name.contains("kubernetes.io/");
+  if (!name.contains('/') || is_of_kubernetes) {
+    fields.Wrong("resourceName", "not the name of an extended resource, such as nvidia.com/gpu");
+  }
+  return name;
+}
+
 void ReadPoolSpec(Fields& fields, GpuPoolSpec& spec) {
   fields.Object("nodeSelector", [&](Fields& f) { spec.node_selector = ReadLabelSelector(f); });
+  spec.resource_name = ReadResourceName(fields);
   spec.reserved_gpus = fields.Int("reservedGpus", 0, 0, kMaxGpus);
   if (fields.Has("topologyKeys")) {
     spec.topology_keys = fields.StringList("topologyKeys", planner::kMaxTopologyKeys);

@@ -38,6 +38,7 @@ std::string_view ToString(ScaleUp scale_up);
 
 struct GpuPoolSpec {
   LabelSelector node_selector;  // empty: the nodes that belong to no other pool
+  std::string resource_name;    // counts as GPU; "": that of the operator
   int reserved_gpus = 0;        // kept free of learners
   std::vector<std::string> topology_keys = planner::PoolView{}.topology_keys;
   ScaleUp scale_up = ScaleUp::kNone;

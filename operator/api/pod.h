@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -19,6 +20,13 @@ struct Resources {
   std::int64_t gpus = 0;
   std::int64_t cpu_millis = 0;
   std::int64_t memory_bytes = 0;
+  // Amounts of other extended resources, which some pools count as GPUs, such as
+  // "nvidia.com/mig-1g.10gb". Only those that are not zero. The name "" stands for all: a pod may
+  // have too many.
+  std::map<std::string, std::int64_t> others;
+
+  // The amount that counts as GPUs in a pool of this resource; "": `gpus`.
+  std::int64_t GpusOf(const std::string& resource) const;
 
   bool operator==(const Resources&) const = default;
 };

@@ -6,6 +6,12 @@
 #include "operator/api/quantity.h"
 
 namespace pliant::api {
+namespace {
+
+constexpr std::string_view kRequests = "requests.";
+constexpr std::size_t kMaxQuotaResources = 1024;
+
+}  // namespace
 
 Result<ResourceQuota> DecodeResourceQuota(const nlohmann::json& object,
                                           const std::string& gpu_resource) {
@@ -15,14 +21,20 @@ Result<ResourceQuota> DecodeResourceQuota(const nlohmann::json& object,
   root.Object("spec", [&](Fields& spec) {
     if (spec.Has("scopes") || spec.Has("scopeSelector")) return;
     spec.Object("hard", [&](Fields& hard) {
-      // Kubernetes has quotas of extended resources for requests only.
-      const std::string name = "requests." + gpu_resource;
-      const std::string text = hard.StringOrNumber(name.c_str());
-      if (text.empty()) return;
-      if (const Result<std::int64_t> gpus = ParseQuantity(text)) {
-        quota.gpus = *gpus;
-      } else {
-        hard.Wrong(name.c_str(), gpus.error().message);
+      for (const std::string& name : hard.Names()) {
+        // Kubernetes has quotas of extended resources for requests only.
+        if (!name.starts_with(kRequests) || !name.contains('/')) continue;
+        const Result<std::int64_t> amount = ParseQuantity(hard.StringOrNumber(name.c_str()));
+        if (!amount) {
+          hard.Wrong(name.c_str(), amount.error().message);
+          continue;
+        }
+        const std::string resource = name.substr(kRequests.size());
+        if (resource == gpu_resource) {
+          quota.gpus = *amount;
+        } else if (quota.others.size() < kMaxQuotaResources) {
+          quota.others[resource] = *amount;
+        }
       }
     });
   });

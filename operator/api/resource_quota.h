@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -16,6 +17,8 @@ struct ResourceQuota {
   // GPUs, or it applies to some pods only (spec.scopes, spec.scopeSelector), which may or may not
   // include learners.
   std::optional<std::int64_t> gpus;
+  // The same of other extended resources, which some pools count as GPUs.
+  std::map<std::string, std::int64_t> others;
 
   bool operator==(const ResourceQuota&) const = default;
 };

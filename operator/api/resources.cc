@@ -12,17 +12,25 @@ namespace {
 
 // More than an object of the API server can hold.
 constexpr std::size_t kMaxContainers = 65536;
+constexpr std::size_t kMaxOtherResources = 64;  // of one list
 
-Resources Sum(const Resources& a, const Resources& b) {
-  return {.gpus = BoundedSum(a.gpus, b.gpus),
-          .cpu_millis = BoundedSum(a.cpu_millis, b.cpu_millis),
-          .memory_bytes = BoundedSum(a.memory_bytes, b.memory_bytes)};
+template <typename Combine>
+Resources Combined(const Resources& a, const Resources& b, const Combine& combine) {
+  Resources both{.gpus = combine(a.gpus, b.gpus),
+                 .cpu_millis = combine(a.cpu_millis, b.cpu_millis),
+                 .memory_bytes = combine(a.memory_bytes, b.memory_bytes),
+                 .others = a.others};
+  for (const auto& [name, amount] : b.others) {
+    std::int64_t& of_both = both.others[name];
+    of_both = combine(of_both, amount);
+  }
+  return both;
 }
 
+Resources Sum(const Resources& a, const Resources& b) { return Combined(a, b, BoundedSum); }
+
 Resources Larger(const Resources& a, const Resources& b) {
-  return {.gpus = std::max(a.gpus, b.gpus),
-          .cpu_millis = std::max(a.cpu_millis, b.cpu_millis),
-          .memory_bytes = std::max(a.memory_bytes, b.memory_bytes)};
+  return Combined(a, b, [](std::int64_t x, std::int64_t y) { return std::max(x, y); });
 }
 
 std::int64_t ReadQuantity(Fields& list, const char* name,
@@ -34,6 +42,18 @@ std::int64_t ReadQuantity(Fields& list, const char* name,
   return 0;
 }
 
+// Only names of extended resources have a domain. An amount that is not understood is the largest.
+std::map<std::string, std::int64_t> ReadOthers(Fields& list, const std::string& gpu_resource) {
+  std::map<std::string, std::int64_t> others;
+  for (const std::string& name : list.Names()) {
+    if (name == gpu_resource || !name.contains('/')) continue;
+    const auto amount = ParseQuantity(list.StringOrNumber(name.c_str(), "0"));
+    if (amount != 0) others[name] = amount.value_or(INT64_MAX);
+    if (others.size() > kMaxOtherResources) return {{"", INT64_MAX}};
+  }
+  return others;
+}
+
 // A missing request equals the limit. The API server fills it in for pods, but not for templates.
 Resources ReadRequests(Fields& container, const std::string& gpu_resource) {
   Resources requests, limits;
@@ -42,6 +62,7 @@ Resources ReadRequests(Fields& container, const std::string& gpu_resource) {
     limits = ReadResources(resources, "limits", gpu_resource);
   });
   if (requests.gpus == 0) requests.gpus = limits.gpus;
+  requests.others.merge(limits.others);
   if (requests.cpu_millis == 0) requests.cpu_millis = limits.cpu_millis;
   if (requests.memory_bytes == 0) requests.memory_bytes = limits.memory_bytes;
   return requests;
@@ -91,12 +112,20 @@ Resources ReadPod(Fields& spec, const SetAside& set_aside, const std::string& gp
 
 }  // namespace
 
+std::int64_t Resources::GpusOf(const std::string& resource) const {
+  if (resource.empty()) return gpus;
+  auto found = others.find("");
+  if (found == others.end()) found = others.find(resource);
+  return found == others.end() ? 0 : found->second;
+}
+
 Resources ReadResources(Fields& fields, const char* name, const std::string& gpu_resource) {
   Resources resources;
   fields.Object(name, [&](Fields& list) {
     resources.gpus = ReadQuantity(list, gpu_resource.c_str(), ParseQuantity);
     resources.cpu_millis = ReadQuantity(list, "cpu", ParseQuantityMillis);
     resources.memory_bytes = ReadQuantity(list, "memory", ParseQuantity);
+    resources.others = ReadOthers(list, gpu_resource);
   });
   return resources;
 }
@@ -111,7 +140,12 @@ Resources ReadTakenBy(const nlohmann::json& pod, const std::string& gpu_resource
   root.Object("status", [&](Fields& status) { set_aside = ReadSetAside(status, gpu_resource); });
   Resources taken;
   root.Object("spec", [&](Fields& spec) { taken = ReadPod(spec, set_aside, gpu_resource); });
-  if (root.error()) return {.gpus = INT64_MAX, .cpu_millis = INT64_MAX, .memory_bytes = INT64_MAX};
+  if (root.error()) {
+    return {.gpus = INT64_MAX,
+            .cpu_millis = INT64_MAX,
+            .memory_bytes = INT64_MAX,
+            .others = {{"", INT64_MAX}}};
+  }
   return taken;
 }
 

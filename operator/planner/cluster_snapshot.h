@@ -61,6 +61,8 @@ inline constexpr int kMaxTopologyKeys = 4;
 // Nodes whose GPUs the same queues share. Each pool is planned by itself.
 struct PoolView {
   std::string name{kBuiltInPool};
+  // The extended resource that counts as GPU on its nodes; "": that of the operator.
+  std::string resource;
   std::int64_t reserved_gpus = 0;  // GPUs that jobs leave free
   // Labels of which nodes near each other have the same value, the widest domains first: zones,
   // then networks of NVLink. The planner uses the first kMaxTopologyKeys.
@@ -266,6 +268,7 @@ struct JobView {
 struct GpuBudget {
   std::string name_space;
   std::int64_t gpus = 0;
+  std::string resource{};  // as of a pool
   bool operator==(const GpuBudget&) const = default;
 };
 
@@ -273,6 +276,7 @@ struct GpuBudget {
 struct PendingPod {
   std::string name_space;
   std::string name;
+  std::string resource;  // which `needs` count as GPUs, as of a pool
   PodNeeds needs;
   WallTime since;
   bool operator==(const PendingPod&) const = default;

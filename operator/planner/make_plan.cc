@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <ranges>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -115,18 +116,27 @@ std::vector<PoolScope> ScopesOf(const ClusterSnapshot& snapshot) {
   return sorted;
 }
 
-// The budgets without what pools before this one got in this plan, and pools after it hold.
+// The budgets of the pool's resource, without what pools of the same resource got before this one
+// in this plan, and hold that come after it.
 std::vector<GpuBudget> BudgetsOf(const ClusterSnapshot& snapshot, const Plan& plan,
-                                 const std::string& pool) {
-  std::vector<GpuBudget> budgets = snapshot.budgets;
+                                 std::span<const PoolScope> scopes, const PoolView& pool) {
+  std::vector<GpuBudget> budgets;
+  std::ranges::copy_if(snapshot.budgets, std::back_inserter(budgets),
+                       [&](const GpuBudget& budget) { return budget.resource == pool.resource; });
+  if (scopes.size() == 1 || budgets.empty()) return budgets;
   const auto take = [&](const std::string& name_space, std::int64_t gpus) {
     const auto at = std::ranges::find(budgets, name_space, &GpuBudget::name_space);
     if (at != budgets.end()) at->gpus = std::max<std::int64_t>(at->gpus - gpus, 0);
   };
+  std::set<std::string_view> others;
+  for (const PoolScope& scope : scopes) {
+    const bool takes = scope.pool.name != pool.name && scope.pool.resource == pool.resource;
+    if (takes) others.insert(scope.pool.name);
+  }
   std::map<JobKey, LearnerCount> decided;
   for (const Decision& decision : plan.decisions) decided[decision.job] = decision.to;
   for (const JobView& job : snapshot.jobs) {
-    if (job.pool == pool) continue;
+    if (!others.contains(job.pool)) continue;
     const auto at = decided.find(job.key);
     const std::int64_t learners =
         at != decided.end() ? at->second : static_cast<std::int64_t>(job.learners.size());
@@ -218,8 +228,7 @@ Plan MakePlan(const ClusterSnapshot& snapshot, const Policy& policy, FitMemory& 
   plan.decisions.reserve(snapshot.jobs.size());
   std::vector<PoolScope> scopes = ScopesOf(snapshot);
   for (PoolScope& scope : scopes) {
-    scope.budgets =
-        scopes.size() == 1 ? snapshot.budgets : BudgetsOf(snapshot, plan, scope.pool.name);
+    scope.budgets = BudgetsOf(snapshot, plan, scopes, scope.pool);
     PlanPool(snapshot, scope, policy, memory, plan);
   }
   if (scopes.size() > 1) {

@@ -27,7 +27,7 @@ std::deque<JobView> JobsOfPendingPods(const ClusterSnapshot& snapshot, const Poo
                                       const Policy& policy, std::optional<WallTime>& again_at) {
   std::vector<const PendingPod*> pods;
   for (const PendingPod& pod : snapshot.pending) {
-    if (pod.needs.resources.gpus > 0) pods.push_back(&pod);
+    if (pod.resource == pool.resource && pod.needs.resources.gpus > 0) pods.push_back(&pod);
   }
   std::ranges::sort(pods, {}, [](const PendingPod* pod) {
     return std::tie(pod->since, pod->name_space, pod->name);

@@ -143,6 +143,7 @@ void Describe(auto& to, T& queue) {
 template <Is<planner::PoolView> T>
 void Describe(auto& to, T& pool) {
   to.Text("name", pool.name);
+  to.Text("resource", pool.resource);
   to.Number("reservedGpus", pool.reserved_gpus, kGpus);
   to.Texts("topologyKeys", pool.topology_keys);
   to.Flag("requestsNodes", pool.requests_nodes);
@@ -188,12 +189,14 @@ template <Is<planner::GpuBudget> T>
 void Describe(auto& to, T& budget) {
   to.Text("namespace", budget.name_space);
   to.Number("gpus", budget.gpus, Bounds{});
+  to.Text("resource", budget.resource);
 }
 
 template <Is<planner::PendingPod> T>
 void Describe(auto& to, T& pod) {
   to.Text("namespace", pod.name_space);
   to.Text("name", pod.name);
+  to.Text("resource", pod.resource);
   to.Object("needs", pod.needs);
   to.Time("since", pod.since);
 }

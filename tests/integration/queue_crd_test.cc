@@ -165,6 +165,7 @@ TEST_F(PoolDefinitionTest, GoodPoolsAreTaken) {
           "bounds": {"minRuntimeSeconds": 86400, "cooldownSeconds": 3600, "gracePeriodSeconds": 3585,
                      "gpusPerJob": 16384}})",
       R"({"topologyKeys": []})",
+      R"({"resourceName": "nvidia.com/mig-1g.10gb"})",
       R"({"scaleUp": "Minimum", "yieldToPending": true})",
       R"({"topologyKeys": ["a", "b.example/c", "cloud.google.com/gce-topology-block", "d"]})",
       R"({"bounds": {"minRuntimeSeconds": 0, "cooldownSeconds": 0, "gracePeriodSeconds": 1, "gpusPerJob": 1}})",
@@ -179,6 +180,9 @@ TEST_F(PoolDefinitionTest, BadPoolsAreRefusedWithTheFieldNamed) {
     const char* spec;
     std::vector<std::string> says;
   } cases[] = {
+      {R"({"resourceName": "gpu"})", {"spec.resourceName"}},
+      {R"({"resourceName": "x.kubernetes.io/gpu"})",
+       {"must not be a resource of Kubernetes itself"}},
       {R"({"reservedGpus": -1})", {"spec.reservedGpus", "greater than or equal to 0"}},
       {R"({"reservedGpus": 1000001})", {"spec.reservedGpus", "less than or equal to 1000000"}},
       {R"({"topologyKeys": ["a", "b", "c", "d", "e"]})",
@@ -215,6 +219,8 @@ TEST_F(PoolDefinitionTest, WhatMayBeChangedLater) {
                              {"nodeSelector", {{"matchLabels", {{"gpu", "a100"}}}}},
                              {"bounds", {{"gpusPerJob", 8}}}}),
             "");
+  EXPECT_THAT(RefusalOfChange({{"resourceName", "amd.com/gpu"}}),
+              HasSubstr("resourceName is immutable"));
 }
 
 TEST_F(PoolDefinitionTest, StatusIsChecked) {

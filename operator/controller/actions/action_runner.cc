@@ -102,7 +102,7 @@ class BatchCalls {
     if (checked) {
       result_.template_refusal = "";
       LookAtAdmitted(*checked);
-    } else if (LacksGpusOfQuota(checked.error(), defaults_.gpu_resource)) {
+    } else if (LacksGpusOfQuota(checked.error(), GpuResourceOf(*job_, defaults_))) {
       // The server checks quotas last, after it has found all else to be right.
       result_.template_refusal = "";
     } else if (RefusesPod(checked.error())) {
@@ -276,14 +276,15 @@ class BatchCalls {
 
   // The server may admit more than was sent: webhooks, defaults and classes add to it.
   void LookAtAdmitted(const json& pod) {
-    auto needs = api::ReadNeedsOfPod(pod, defaults_.gpu_resource);
+    const std::string& gpu_resource = GpuResourceOf(*job_, defaults_);
+    auto needs = api::ReadNeedsOfPod(pod, gpu_resource);
     if (!needs) return;  // then only the template's own needs are known
     const std::int64_t gpus = needs->resources.gpus;
     if (gpus != job_->spec.elastic.gpus_per_learner) {
       result_.template_refusal = Format(
           "a learner's pod would take {} of {}, and spec.elastic.gpusPerLearner is {}: only "
           "the container \"{}\" may ask for it",
-          gpus, defaults_.gpu_resource, job_->spec.elastic.gpus_per_learner, kLearnerContainer);
+          gpus, gpu_resource, job_->spec.elastic.gpus_per_learner, kLearnerContainer);
       return;
     }
     result_.admitted_needs = std::make_shared<const planner::PodNeeds>(*std::move(needs));

@@ -33,8 +33,10 @@ std::shared_ptr<const api::ElasticTrainingJob> KeepReadable(
 
 }  // namespace
 
-JobTable::JobTable(ClusterStores stores, QueueRights rights)
-    : stores_(stores), book_(rights), pods_by_owner_(stores_.pods.AddIndex([](const api::Pod& pod) {
+JobTable::JobTable(ClusterStores stores, QueueRights rights, std::string gpu_resource)
+    : stores_(stores),
+      book_(rights, std::move(gpu_resource)),
+      pods_by_owner_(stores_.pods.AddIndex([](const api::Pod& pod) {
         const bool ours = pod.meta.labels.contains(std::string(kLabelJobUid));
         return ours ? std::vector<std::string>{pod.meta.owner_uid} : std::vector<std::string>{};
       })) {
@@ -142,12 +144,12 @@ JobView JobTable::ViewOf(std::shared_ptr<const api::ElasticTrainingJob> job, Job
   JobView view{.unreadable = job->unreadable,
                .coordinator = std::move(before.coordinator),
                .soft_state = std::move(before.soft_state)};
-  JobInQueue in_queue = book_.Apply(KeepReadable(std::move(job), before.job));
+  // A job whose queue was deleted stays where it is.
+  const std::string pool_before =
+      before.job != nullptr ? before.membership.pool : std::string(planner::kBuiltInPool);
+  JobInQueue in_queue = book_.Apply(KeepReadable(std::move(job), before.job), pool_before);
   view.job = std::move(in_queue.job);
   view.membership = std::move(in_queue.membership);
-  // A job whose queue was deleted stays where it is.
-  if (!in_queue.queue_exists && before.job != nullptr)
-    view.membership.pool = before.membership.pool;
   const api::ObjectMeta& meta = view.job->meta;
   const auto& needs = view.job->spec.learner_template.needs;
   view.needs = needs ? needs : std::move(before.needs);

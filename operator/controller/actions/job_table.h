@@ -49,7 +49,8 @@ class JobTable {
   using Views = std::map<kube::NamespacedName, JobView>;
 
   // Construct it before the first object enters the stores.
-  explicit JobTable(ClusterStores stores, QueueRights rights = QueueRights::kAll);
+  explicit JobTable(ClusterStores stores, QueueRights rights = QueueRights::kAll,
+                    std::string gpu_resource = "nvidia.com/gpu");
 
   // Returns all jobs as they are now. The caller fills in what their coordinators report, and
   // Refresh keeps that.

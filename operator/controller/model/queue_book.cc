@@ -39,10 +39,11 @@ struct Effective {
   int max_learners = 0;
   api::ResizeSpec resize;
   std::string limited;
+  std::string gpu_resource;
 
   bool IsIn(const api::JobSpec& spec) const {
     return priority == spec.priority && max_learners == spec.elastic.max_learners &&
-           resize == spec.resize && limited == spec.limited;
+           resize == spec.resize && limited == spec.limited && gpu_resource == spec.gpu_resource;
   }
 };
 
@@ -185,10 +186,10 @@ std::string QueueBook::WhyRefused(const api::ElasticTrainingJob& job,
       gpus, queue->pool, *pool->bounds.max_gpus_per_job);
 }
 
-JobInQueue QueueBook::Apply(std::shared_ptr<const api::ElasticTrainingJob> job) const {
+JobInQueue QueueBook::Apply(std::shared_ptr<const api::ElasticTrainingJob> job,
+                            const std::string& pool_before) const {
   const api::TrainingQueueSpec* queue = FindQueue(job->spec.queue);
-  JobInQueue result{.membership = {.refusal = WhyRefused(*job, queue)},
-                    .queue_exists = queue != nullptr};
+  JobInQueue result{.membership = {.pool = pool_before, .refusal = WhyRefused(*job, queue)}};
   if (queue != nullptr) {
     result.membership.pool = queue->pool;
     result.membership.half_life = queue->service_half_life;
@@ -197,6 +198,7 @@ JobInQueue QueueBook::Apply(std::shared_ptr<const api::ElasticTrainingJob> job) 
   const api::GpuPoolSpec* pool = FindPool(rules.pool);
   const api::PoolBounds& bounds = (pool != nullptr ? *pool : kBuiltInPoolSpec).bounds;
   Effective effective = EffectiveOf(job->spec, rules, bounds);
+  effective.gpu_resource = ResourceOf(result.membership.pool);
   if (effective.IsIn(job->spec)) {
     result.job = std::move(job);
     return result;
@@ -206,6 +208,7 @@ JobInQueue QueueBook::Apply(std::shared_ptr<const api::ElasticTrainingJob> job) 
   changed->spec.elastic.max_learners = effective.max_learners;
   changed->spec.resize = effective.resize;
   changed->spec.limited = std::move(effective.limited);
+  changed->spec.gpu_resource = std::move(effective.gpu_resource);
   result.job = std::move(changed);
   return result;
 }
@@ -221,6 +224,11 @@ std::string QueueBook::PoolOf(const std::map<std::string, std::string>& labels) 
   }
   const std::string built_in(planner::kBuiltInPool);
   return pool_specs_.contains(built_in) ? "" : built_in;
+}
+
+std::string QueueBook::ResourceOf(const std::string& pool) const {
+  const api::GpuPoolSpec* spec = FindPool(pool);
+  return spec == nullptr || spec->resource_name == gpu_resource_ ? "" : spec->resource_name;
 }
 
 NodeTerms QueueBook::TermsOfPool(const std::string& pool) const {
@@ -261,6 +269,7 @@ std::vector<planner::PoolView> QueueBook::PoolViews() const {
   std::vector<planner::PoolView> views;
   for (const auto& [name, spec] : pool_specs_) {
     views.push_back({.name = name,
+                     .resource = ResourceOf(name),
                      .reserved_gpus = spec.reserved_gpus,
                      .topology_keys = spec.topology_keys,
                      .requests_nodes = spec.scale_up == api::ScaleUp::kMinimum,

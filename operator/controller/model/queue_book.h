@@ -31,7 +31,6 @@ struct QueueMembership {
 struct JobInQueue {
   std::shared_ptr<const api::ElasticTrainingJob> job;  // never null
   QueueMembership membership;
-  bool queue_exists = true;
 };
 
 // Whether the operator may read queues, pools and namespaces. In single namespaces it may not:
@@ -42,18 +41,25 @@ enum class QueueRights { kAll, kNone };
 // pool that is not understood keeps its last spec that was.
 class QueueBook {
  public:
-  explicit QueueBook(QueueRights rights = QueueRights::kAll) : rights_(rights) {}
+  // `gpu_resource`: that of the operator, which pools count as GPUs that name no other.
+  explicit QueueBook(QueueRights rights = QueueRights::kAll,
+                     std::string gpu_resource = "nvidia.com/gpu")
+      : rights_(rights), gpu_resource_(std::move(gpu_resource)) {}
 
   // Null: it is gone. Return whether that may change anything for jobs or nodes.
   bool SetQueue(const std::string& name, std::shared_ptr<const api::TrainingQueue> queue);
   bool SetPool(const std::string& name, std::shared_ptr<const api::GpuPool> pool);
   bool SetNamespace(const std::string& name, std::shared_ptr<const api::Namespace> name_space);
 
-  JobInQueue Apply(std::shared_ptr<const api::ElasticTrainingJob> job) const;
+  // `pool_before`: where it stays if its queue does not exist.
+  JobInQueue Apply(std::shared_ptr<const api::ElasticTrainingJob> job,
+                   const std::string& pool_before = std::string(planner::kBuiltInPool)) const;
 
   // The pool of a node with these labels: of those whose selectors match, the oldest. "": it is in
   // none.
   std::string PoolOf(const std::map<std::string, std::string>& labels) const;
+  // The extended resource that counts as GPU in the pool; "": that of the operator.
+  std::string ResourceOf(const std::string& pool) const;
   // The nodes that would belong to the pool if they were added, as node affinity describes them.
   NodeTerms TermsOfPool(const std::string& pool) const;
   // Older pools that have nodes with these labels, which `pool` would have otherwise.
@@ -78,6 +84,7 @@ class QueueBook {
   void SortPools();
 
   const QueueRights rights_;
+  const std::string gpu_resource_;
   std::map<std::string, std::shared_ptr<const api::TrainingQueue>> queues_;
   std::map<std::string, std::shared_ptr<const api::GpuPool>> pools_;
   std::map<std::string, api::TrainingQueueSpec> queue_specs_;  // the last that were understood

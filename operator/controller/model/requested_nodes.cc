@@ -16,7 +16,10 @@ std::vector<RequestedNodes> RequestedNodesOf(const planner::ClusterSnapshot& sna
     const planner::Decision* decision =
         planner::FindDecision(plan, job.key.name_space, job.key.name);
     if (decision == nullptr || !decision->nodes) continue;
-    RequestedNodes nodes{.job = job.key, .learners = decision->nodes->learners, .needs = job.needs};
+    RequestedNodes nodes{.job = job.key,
+                         .learners = decision->nodes->learners,
+                         .needs = job.needs,
+                         .gpu_resource = book.ResourceOf(job.pool)};
     // If both together are too many terms, the pool's hold: no tenant may escape those.
     nodes.needs.node_affinity = BothHold(book.TermsOfPool(job.pool), nodes.needs.node_affinity);
     if (const std::string& product = decision->nodes->gpu_product; !product.empty()) {

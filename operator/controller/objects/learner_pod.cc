@@ -179,6 +179,10 @@ json JobLabels(const api::ObjectMeta& job) {
   return {{kLabelManagedBy, kManagedBy}, {kLabelJob, JobLabel(job)}, {kLabelJobUid, job.uid}};
 }
 
+const std::string& GpuResourceOf(const api::ElasticTrainingJob& job, const PodDefaults& defaults) {
+  return job.spec.gpu_resource.empty() ? defaults.gpu_resource : job.spec.gpu_resource;
+}
+
 json LearnerPod(const api::ElasticTrainingJob& job, const api::FrozenTraining& training,
                 std::int64_t term, int number, const planner::NewLearner& place,
                 const std::string& coordinator_ip, const PodDefaults& defaults) {
@@ -217,7 +221,7 @@ json LearnerPod(const api::ElasticTrainingJob& job, const api::FrozenTraining& t
   for (json& container : ListAt(spec, "containers")) {
     if (TextAt(container, "name") == kLearnerContainer) {
       OverlayContainer(container, Environment(job, training, term, coordinator_ip),
-                       defaults.gpu_resource, job.spec.elastic.gpus_per_learner);
+                       GpuResourceOf(job, defaults), job.spec.elastic.gpus_per_learner);
     }
   }
   spec["restartPolicy"] = "Never";

@@ -25,6 +25,9 @@ struct PodDefaults {
   api::JobSettings jobs;              // to decode jobs in the server's answers
 };
 
+// The extended resource that the job's learners use.
+const std::string& GpuResourceOf(const api::ElasticTrainingJob& job, const PodDefaults& defaults);
+
 // The pod of learner `number`: the job's template, overlaid with what a learner needs
 // (docs/contracts.md §3). It is gated, and may run on the node of `place` only. `coordinator_ip`:
 // the cluster IP of the job's Service.

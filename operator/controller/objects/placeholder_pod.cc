@@ -47,7 +47,7 @@ bool IsPlaceholder(const api::Pod& pod, const std::string& operator_ns) {
 }
 
 std::string HashOfNeeds(const planner::PodNeeds& needs) {
-  const std::string text = PlaceholderSpec(needs, {}).dump();
+  const std::string text = PlaceholderSpec({.needs = needs}, {}).dump();
   return Format("{:08x}", Crc32c(std::as_bytes(std::span(text))));
 }
 
@@ -55,23 +55,26 @@ std::string PlaceholderName(const std::string& job_uid, int number) {
   return Format("pliant-nodes-{}-{}", job_uid, number);
 }
 
-json PlaceholderSpec(const planner::PodNeeds& needs, const PlaceholderDefaults& defaults) {
+json PlaceholderSpec(const RequestedNodes& nodes, const PlaceholderDefaults& defaults) {
+  const planner::PodNeeds& needs = nodes.needs;
+  const std::string& gpu_resource =
+      nodes.gpu_resource.empty() ? defaults.gpu_resource : nodes.gpu_resource;
   const planner::Resources& resources = needs.resources;
   const std::string gpus = std::to_string(resources.gpus);
-  json requests = {{defaults.gpu_resource, gpus}};
+  json requests = {{gpu_resource, gpus}};
   if (resources.cpu_millis > 0) requests["cpu"] = Format("{}m", resources.cpu_millis);
   if (resources.memory_bytes > 0) requests["memory"] = std::to_string(resources.memory_bytes);
   json spec = {
-      {"containers", json::array({{{"name", "placeholder"},
-                                   {"image", defaults.image},
-                                   {"command", {"/usr/bin/sleep", "infinity"}},
-                                   {"resources",
-                                    {{"requests", std::move(requests)},
-                                     {"limits", {{defaults.gpu_resource, gpus}}}}},
-                                   {"securityContext",
-                                    {{"allowPrivilegeEscalation", false},
-                                     {"readOnlyRootFilesystem", true},
-                                     {"capabilities", {{"drop", {"ALL"}}}}}}}})},
+      {"containers",
+       json::array(
+           {{{"name", "placeholder"},
+             {"image", defaults.image},
+             {"command", {"/usr/bin/sleep", "infinity"}},
+             {"resources", {{"requests", std::move(requests)}, {"limits", {{gpu_resource, gpus}}}}},
+             {"securityContext",
+              {{"allowPrivilegeEscalation", false},
+               {"readOnlyRootFilesystem", true},
+               {"capabilities", {{"drop", {"ALL"}}}}}}}})},
       {"securityContext",
        {{"runAsNonRoot", true}, {"seccompProfile", {{"type", "RuntimeDefault"}}}}},
       {"automountServiceAccountToken", false},
@@ -118,7 +121,7 @@ json PlaceholderPod(const RequestedNodes& nodes, int number, const PlaceholderDe
   return {{"apiVersion", "v1"},
           {"kind", "Pod"},
           {"metadata", std::move(metadata)},
-          {"spec", PlaceholderSpec(nodes.needs, defaults)}};
+          {"spec", PlaceholderSpec(nodes, defaults)}};
 }
 
 }  // namespace pliant::controller

@@ -40,7 +40,7 @@ std::string PlaceholderName(const std::string& job_uid, int number);
 nlohmann::json PlaceholderMetadata(const RequestedNodes& nodes,
                                    const PlaceholderDefaults& defaults);
 // The spec of a pod that needs the same node as a learner does.
-nlohmann::json PlaceholderSpec(const planner::PodNeeds& needs, const PlaceholderDefaults& defaults);
+nlohmann::json PlaceholderSpec(const RequestedNodes& nodes, const PlaceholderDefaults& defaults);
 nlohmann::json PlaceholderPod(const RequestedNodes& nodes, int number,
                               const PlaceholderDefaults& defaults);
 

@@ -49,7 +49,7 @@ json ProvisioningTemplate(const RequestedNodes& nodes, const PlaceholderDefaults
   return {{"apiVersion", "v1"},
           {"kind", "PodTemplate"},
           {"metadata", Metadata(nodes, defaults)},
-          {"template", {{"spec", PlaceholderSpec(nodes.needs, defaults)}}}};
+          {"template", {{"spec", PlaceholderSpec(nodes, defaults)}}}};
 }
 
 Result<ProvisioningState> DecodeProvisioningRequest(const json& object) {

@@ -176,7 +176,7 @@ std::optional<WallTime> PlanningLoop::RequestNodes(const PlannedCluster& cluster
   // A tenant's template may be huge, and each learner would have a copy of these parts of it.
   std::erase_if(wanted, [](const RequestedNodes& nodes) {
     constexpr std::size_t kMaxSpecBytes = 16 << 10;
-    return PlaceholderSpec(nodes.needs, {}).dump().size() > kMaxSpecBytes;
+    return PlaceholderSpec(nodes, {}).dump().size() > kMaxSpecBytes;
   });
   if (options_.node_requests == NodeRequestKind::kPlaceholders) {
     return placeholders_.Reconcile(wanted, cluster, now);

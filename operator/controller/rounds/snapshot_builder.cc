@@ -5,6 +5,7 @@
 #include <iterator>
 #include <ranges>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 
 #include "base/bounded.h"
@@ -19,8 +20,9 @@ namespace {
 using planner::operator+=;
 using planner::operator-;
 
-planner::Resources Of(const api::Resources& resources) {
-  return {.gpus = resources.gpus,
+// `resource` counts as GPUs, as PoolView::resource says.
+planner::Resources Of(const api::Resources& resources, const std::string& resource) {
+  return {.gpus = resources.GpusOf(resource),
           .cpu_millis = resources.cpu_millis,
           .memory_bytes = resources.memory_bytes};
 }
@@ -85,9 +87,9 @@ void Merge(std::map<kube::NamespacedName, std::optional<T>>& changes, std::vecto
   sorted = std::move(merged);
 }
 
-planner::NodeView NodeViewOf(const api::Node& node) {
+planner::NodeView NodeViewOf(const api::Node& node, const std::string& resource) {
   planner::NodeView view{.name = node.meta.name,
-                         .allocatable = Of(node.allocatable),
+                         .allocatable = Of(node.allocatable, resource),
                          .labels = node.meta.labels,
                          .ready = node.ready,
                          .schedulable = !node.unschedulable};
@@ -110,6 +112,19 @@ std::string RoomTakenOn(const api::Pod& pod) {
   if (!pod.nominated_node_name.empty()) return pod.nominated_node_name;
   const bool pinned_by_controller = pod.of_daemon_set || !pod.meta.owner_uid.empty();
   return pinned_by_controller ? pod.planned_node : "";
+}
+
+// Which resources count as GPUs in some pool.
+std::set<std::string> ResourcesOf(const std::vector<planner::PoolView>& pools) {
+  std::set<std::string> resources{""};
+  for (const planner::PoolView& pool : pools) resources.insert(pool.resource);
+  return resources;
+}
+
+std::optional<std::int64_t> GpusOf(const api::ResourceQuota& quota, const std::string& resource) {
+  if (resource.empty()) return quota.gpus;
+  const auto at = quota.others.find(resource);
+  return at == quota.others.end() ? std::nullopt : std::optional(at->second);
 }
 
 planner::Resources ExcessOf(const planner::Resources& taken, const planner::Resources& counted) {
@@ -196,12 +211,13 @@ planner::JobView PlannerView(const JobView& view) {
 }
 
 void SnapshotBuilder::SeeNode(const kube::Store<api::Node>::Change& change) {
-  std::optional<planner::NodeView>& view = changed_nodes_[{"", change.key.name}];
-  view.reset();
-  if (change.after != nullptr && change.after->allocatable.gpus > 0) {
-    view = NodeViewOf(*change.after);
-    view->version = {++node_versions_};
+  const auto& node = change.after;
+  if (node != nullptr && (node->allocatable.gpus > 0 || !node->allocatable.others.empty())) {
+    nodes_[change.key.name] = {node, ++node_versions_};
+  } else {
+    nodes_.erase(change.key.name);
   }
+  changed_nodes_.insert(change.key.name);
 }
 
 void SnapshotBuilder::SeePod(const kube::Store<api::Pod>::Change& change) {
@@ -223,17 +239,18 @@ void SnapshotBuilder::SeePod(const kube::Store<api::Pod>::Change& change) {
     labelled_.emplace(change.key, change.after);
   } else if (const std::string node = RoomTakenOn(*change.after); !node.empty()) {
     ForeignUsage& there = foreign_usage_[node];
-    there.pods.insert_or_assign(change.key, Of(change.after->requests));
+    there.pods.insert_or_assign(change.key, change.after->requests);
     there.sum.reset();
   }
 }
 
 void SnapshotBuilder::SeeGpus(const kube::Store<api::Pod>::Change& change) {
   const auto asks = [](const auto& pod) {
-    return pod != nullptr && !IsLabelled(*pod) && !pod->ended() && pod->requests.gpus > 0;
+    return pod != nullptr && !IsLabelled(*pod) && !pod->ended() &&
+           (pod->requests.gpus > 0 || !pod->requests.others.empty());
   };
   if (asks(change.after)) {
-    others_gpus_[change.key.ns][change.key.name] = change.after->requests.gpus;
+    others_gpus_[change.key.ns][change.key.name] = change.after->requests;
   } else if (asks(change.before)) {
     const auto of_namespace = others_gpus_.find(change.key.ns);
     of_namespace->second.erase(change.key.name);
@@ -247,10 +264,7 @@ void SnapshotBuilder::SeePending(const kube::Store<api::Pod>::Change& change) {
                           !pod->ended() && !pod->deleting() && pod->asks.needs != nullptr &&
                           pod->nominated_node_name.empty();
   if (is_pending) {
-    pending_[change.key] = {.name_space = change.key.ns,
-                            .name = change.key.name,
-                            .needs = *pod->asks.needs,
-                            .since = pod->meta.created};
+    pending_[change.key] = pod;
     pending_changed_ = true;
   } else if (pending_.erase(change.key) > 0) {
     pending_changed_ = true;
@@ -259,15 +273,25 @@ void SnapshotBuilder::SeePending(const kube::Store<api::Pod>::Change& change) {
 
 void SnapshotBuilder::FillPending() {
   if (!std::exchange(pending_changed_, false)) return;
-  const auto pods = pending_ | std::views::values;
-  snapshot_.pending.assign(pods.begin(), pods.end());
+  snapshot_.pending.clear();
+  for (const std::string& resource : ResourcesOf(snapshot_.pools)) {
+    for (const auto& [key, pod] : pending_) {
+      planner::PendingPod pending{.name_space = key.ns,
+                                  .name = key.name,
+                                  .resource = resource,
+                                  .needs = *pod->asks.needs,
+                                  .since = pod->meta.created};
+      pending.needs.resources.gpus = pod->requests.GpusOf(resource);
+      if (pending.needs.resources.gpus > 0) snapshot_.pending.push_back(std::move(pending));
+    }
+  }
 }
 
 void SnapshotBuilder::SeeQuota(const kube::Store<api::ResourceQuota>::Change& change) {
-  std::map<std::string, std::int64_t>& of_namespace = quotas_[change.key.ns];
+  auto& of_namespace = quotas_[change.key.ns];
   of_namespace.erase(change.key.name);
-  if (change.after != nullptr && change.after->gpus) {
-    of_namespace[change.key.name] = *change.after->gpus;
+  if (change.after != nullptr && (change.after->gpus || !change.after->others.empty())) {
+    of_namespace[change.key.name] = *change.after;
   }
   if (of_namespace.empty()) quotas_.erase(change.key.ns);
 }
@@ -275,24 +299,35 @@ void SnapshotBuilder::SeeQuota(const kube::Store<api::ResourceQuota>::Change& ch
 // A namespace's budget is the least of its quotas, minus the GPUs that other pods ask for.
 void SnapshotBuilder::FillBudgets(const Ours& ours) {
   snapshot_.budgets.clear();
-  for (const auto& [name_space, quotas] : quotas_) {
-    std::int64_t left = std::ranges::min(quotas | std::views::values);
+  const std::set<std::string> resources = ResourcesOf(snapshot_.pools);
+  for (const auto& [key, resource] : std::views::cartesian_product(quotas_, resources)) {
+    const auto& [name_space, quotas] = key;
+    std::optional<std::int64_t> least;
+    for (const auto& [name, quota] : quotas) {
+      const std::optional<std::int64_t> gpus = GpusOf(quota, resource);
+      if (gpus && (!least || *gpus < *least)) least = gpus;
+    }
+    if (!least) continue;
+    std::int64_t left = *least;
     if (const auto others = others_gpus_.find(name_space); others != others_gpus_.end()) {
-      for (const auto& [pod, gpus] : others->second) left = BoundedDifference(left, gpus);
+      for (const auto& [pod, taken] : others->second) {
+        left = BoundedDifference(left, taken.GpusOf(resource));
+      }
     }
     for (auto pod = labelled_.lower_bound({name_space, ""});
          pod != labelled_.end() && pod->first.ns == name_space; ++pod) {
       const bool counts = !pod->second->ended() && !ours.contains(pod->second->meta.uid);
-      if (counts) left = BoundedDifference(left, pod->second->requests.gpus);
+      if (counts) left = BoundedDifference(left, pod->second->requests.GpusOf(resource));
     }
-    snapshot_.budgets.push_back({name_space, std::max<std::int64_t>(left, 0)});
+    snapshot_.budgets.push_back({name_space, std::max<std::int64_t>(left, 0), resource});
   }
 }
 
-const planner::Resources& SnapshotBuilder::ForeignUsage::Sum() {
-  if (!sum) {
+const planner::Resources& SnapshotBuilder::ForeignUsage::Sum(const std::string& counted) {
+  if (!sum || resource != counted) {
     sum.emplace();
-    for (const auto& [key, taken] : pods) *sum += taken;
+    resource = counted;
+    for (const auto& [key, taken] : pods) *sum += Of(taken, resource);
   }
   return *sum;
 }
@@ -318,24 +353,27 @@ SnapshotBuilder::Ours SnapshotBuilder::OurLearners() const {
 }
 
 void SnapshotBuilder::FillForeign(const Ours& ours) {
-  std::map<std::string, planner::Resources> strays;
-  for (const auto& [key, pod] : labelled_) {
-    const std::string node = RoomTakenOn(*pod);
-    if (node.empty()) continue;
-    const auto counted = ours.find(pod->meta.uid);
-    // A learner counts with its job's needs; what it was admitted with beyond those is foreign use.
-    const planner::Resources stray =
-        counted == ours.end() ? Of(pod->requests) : ExcessOf(Of(pod->requests), *counted->second);
-    if (stray != planner::Resources{}) strays[node] += stray;
-  }
+  struct Place {
+    planner::NodeView* node = nullptr;
+    std::string resource;  // of its pool
+  };
+  std::unordered_map<std::string_view, Place> places;
   for (planner::NodeView& node : snapshot_.nodes) {
+    Place& place = places[node.name];
+    place = {&node, book_.ResourceOf(node.pool)};
     node.foreign = {};
     if (const auto here = foreign_usage_.find(node.name); here != foreign_usage_.end()) {
-      node.foreign += here->second.Sum();
+      node.foreign += here->second.Sum(place.resource);
     }
-    if (const auto here = strays.find(node.name); here != strays.end()) {
-      node.foreign += here->second;
-    }
+  }
+  for (const auto& [key, pod] : labelled_) {
+    const auto there = places.find(RoomTakenOn(*pod));
+    if (there == places.end()) continue;
+    const auto& [node, resource] = there->second;
+    const planner::Resources taken = Of(pod->requests, resource);
+    const auto counted = ours.find(pod->meta.uid);
+    // A learner counts with its job's needs; what it was admitted with beyond those is foreign use.
+    node->foreign += counted == ours.end() ? taken : ExcessOf(taken, *counted->second);
   }
 }
 
@@ -344,15 +382,42 @@ void SnapshotBuilder::FillQueues() {
   book_version_ = book_.version();
   snapshot_.queues = book_.QueueViews();
   snapshot_.pools = book_.PoolViews();
+  pending_changed_ = true;
+  // A node whose pool counts another resource as GPUs now.
   for (planner::NodeView& node : snapshot_.nodes) node.pool = book_.PoolOf(node.labels);
+  for (const auto& [name, seen] : nodes_) {
+    const auto at = std::ranges::lower_bound(snapshot_.nodes, name, {}, &planner::NodeView::name);
+    const bool known = at != snapshot_.nodes.end() && at->name == name;
+    const std::optional<planner::NodeView> view = ViewOf(*seen.node);
+    const bool same = known ? view && view->allocatable == at->allocatable : !view;
+    if (!same) changed_nodes_.insert(name);
+  }
+}
+
+// nullopt: it offers nothing that its pool counts as GPUs.
+std::optional<planner::NodeView> SnapshotBuilder::ViewOf(const api::Node& node) const {
+  const std::string pool = book_.PoolOf(node.meta.labels);
+  planner::NodeView view = NodeViewOf(node, book_.ResourceOf(pool));
+  if (view.allocatable.gpus == 0) return std::nullopt;
+  view.pool = pool;
+  return view;
+}
+
+void SnapshotBuilder::FillNodes() {
+  Changes<planner::NodeView> views;
+  for (const std::string& name : std::exchange(changed_nodes_, {})) {
+    std::optional<planner::NodeView>& view = views[{"", name}];
+    const auto seen = nodes_.find(name);
+    if (seen == nodes_.end()) continue;
+    view = ViewOf(*seen->second.node);
+    if (view) view->version = {seen->second.version};
+  }
+  Merge(views, snapshot_.nodes);
 }
 
 const planner::ClusterSnapshot& SnapshotBuilder::Frame() {
-  for (auto& [key, node] : changed_nodes_) {
-    if (node) node->pool = book_.PoolOf(node->labels);
-  }
-  Merge(changed_nodes_, snapshot_.nodes);
   FillQueues();
+  FillNodes();
   return snapshot_;
 }
 

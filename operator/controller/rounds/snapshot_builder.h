@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -49,10 +50,11 @@ class SnapshotBuilder {
   // Pods on one node that are not labelled as ours. Their use is summed up again when one of them
   // changes: sums saturate, so that nothing can be subtracted from them.
   struct ForeignUsage {
-    std::map<kube::NamespacedName, planner::Resources> pods;
+    std::map<kube::NamespacedName, api::Resources> pods;
     std::optional<planner::Resources> sum;
+    std::string resource;  // that `sum` counts as GPUs
 
-    const planner::Resources& Sum();
+    const planner::Resources& Sum(const std::string& resource);
   };
 
   struct Learners {
@@ -65,7 +67,9 @@ class SnapshotBuilder {
   using Ours = std::map<std::string_view, const planner::Resources*>;
 
   Ours OurLearners() const;
+  std::optional<planner::NodeView> ViewOf(const api::Node& node) const;
   void FillQueues();
+  void FillNodes();
   void FillForeign(const Ours& ours);
   void FillBudgets(const Ours& ours);
   void FillPending();
@@ -75,19 +79,25 @@ class SnapshotBuilder {
   const QueueBook& book_;
   const std::string operator_ns_;
   std::uint64_t book_version_ = 0;
-  Changes<planner::NodeView> changed_nodes_;  // since the last Build, as is the next
+  struct SeenNode {
+    std::shared_ptr<const api::Node> node;
+    std::uint64_t version = 0;
+  };
+
+  std::map<std::string, SeenNode> nodes_;  // that offer an extended resource, by name
+  std::set<std::string> changed_nodes_;    // since the last Build, as are changed_jobs_
   std::uint64_t node_versions_ = 0;
   Changes<planner::JobView> changed_jobs_;
   std::map<std::string, ForeignUsage> foreign_usage_;  // by node
   // Pods whose labels say that they belong to a job. Whether they do is checked each time: jobs
   // come and go.
   std::map<kube::NamespacedName, std::shared_ptr<const api::Pod>> labelled_;
-  std::map<kube::NamespacedName, Learners> learners_;                  // by planned job
-  std::map<std::string, std::map<std::string, std::int64_t>> quotas_;  // GPUs, by namespace, name
+  std::map<kube::NamespacedName, Learners> learners_;                        // by planned job
+  std::map<std::string, std::map<std::string, api::ResourceQuota>> quotas_;  // by namespace, name
   // GPUs that pods ask for that are not labelled as ours and have not ended: they count on any
   // node.
-  std::map<std::string, std::map<std::string, std::int64_t>> others_gpus_;  // by namespace, name
-  std::map<kube::NamespacedName, planner::PendingPod> pending_;
+  std::map<std::string, std::map<std::string, api::Resources>> others_gpus_;  // by namespace, name
+  std::map<kube::NamespacedName, std::shared_ptr<const api::Pod>> pending_;
   bool pending_changed_ = false;
   planner::ClusterSnapshot snapshot_;  // nodes and jobs sorted by name
 };

@@ -32,7 +32,7 @@ TEST(GpuPool, FillsInDefaults) {
 TEST(GpuPool, ReadsAllFields) {
   const Result<GpuPool> pool = DecodeGpuPool(PoolObject(json::parse(R"({
     "nodeSelector": {"matchLabels": {"gpu": "a100"}, "matchExpressions": [{"key": "old", "operator": "DoesNotExist"}]},
-    "reservedGpus": 8, "topologyKeys": ["zone", "rack"], "scaleUp": "Minimum", "yieldToPending": true,
+    "resourceName": "nvidia.com/mig-1g.10gb", "reservedGpus": 8, "topologyKeys": ["zone", "rack"], "scaleUp": "Minimum", "yieldToPending": true,
     "bounds": {"minRuntimeSeconds": 600, "cooldownSeconds": 20, "gracePeriodSeconds": 50, "gpusPerJob": 64}})")));
   ASSERT_TRUE(pool) << pool.error();
   EXPECT_EQ(pool->unreadable, "");
@@ -42,6 +42,7 @@ TEST(GpuPool, ReadsAllFields) {
                                      .match_expressions = {{.key = "old",
                                                             .op = LabelOperator::kDoesNotExist,
                                                             .values = {}}}},
+                   .resource_name = "nvidia.com/mig-1g.10gb",
                    .reserved_gpus = 8,
                    .topology_keys = {"zone", "rack"},
                    .scale_up = ScaleUp::kMinimum,
@@ -64,6 +65,11 @@ TEST(GpuPool, NamesTheFieldThatIsWrong) {
       {"/spec/nodeSelector",
        {{"matchExpressions", {{{"key", "a"}, {"operator", "Like"}}}}},
        "spec.nodeSelector.matchExpressions[0].operator: none of In, NotIn, Exists, DoesNotExist"},
+      {"/spec/resourceName", "amd.com/gpu", ""},
+      {"/spec/resourceName", "cpu",
+       "spec.resourceName: not the name of an extended resource, such as nvidia.com/gpu"},
+      {"/spec/resourceName", "kubernetes.io/batch",
+       "spec.resourceName: not the name of an extended resource, such as nvidia.com/gpu"},
       {"/spec/reservedGpus", -1, "spec.reservedGpus: not a whole number from 0 to 1000000"},
       {"/spec/reservedGpus", 1'000'000, ""},
       {"/spec/reservedGpus", 1'000'001, "spec.reservedGpus: not a whole number from 0 to 1000000"},

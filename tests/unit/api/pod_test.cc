@@ -79,6 +79,34 @@ TEST(Pod, CountsWhatItAsksForAsAWhole) {
   EXPECT_EQ(pod.requests.memory_bytes, std::int64_t{8} << 30);
 }
 
+// Some pools count them as GPUs.
+TEST(Pod, CountsAllExtendedResources) {
+  const char* const kPod = R"({
+    "metadata": {"name": "p"},
+    "spec": {"initContainers": [{"name": "i", "resources": {"limits": {"nvidia.com/mig-1g.10gb": "5"}}}],
+             "containers": [{"name": "a", "resources": {"limits": {"nvidia.com/gpu": 1, "nvidia.com/mig-1g.10gb": 2}}},
+                            {"name": "b", "resources": {"limits": {"nvidia.com/mig-1g.10gb": 1, "rdma/hca": "1",
+                                                                   "hugepages-2Mi": "2Mi", "amd.com/gpu": 0}}}]}})";
+  const Resources requests = Decoded(kPod).requests;
+  EXPECT_EQ(requests.others,
+            (std::map<std::string, std::int64_t>{{"nvidia.com/mig-1g.10gb", 5}, {"rdma/hca", 1}}));
+  EXPECT_EQ(requests.GpusOf(""), 1);
+  EXPECT_EQ(requests.GpusOf("nvidia.com/mig-1g.10gb"), 5);
+  EXPECT_EQ(requests.GpusOf("amd.com/gpu"), 0);
+}
+
+// Names are not stored without bound. A pod hides none behind others.
+TEST(Pod, WithVeryManyExtendedResourcesTakesAllOfEach) {
+  json pod = json::parse(R"({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "a"}]}})");
+  for (int i = 0; i < 100; ++i) {
+    pod["spec"]["containers"][0]["resources"]["limits"]["a.b/" + std::to_string(i)] = "1";
+  }
+  const Resources requests = Decoded(pod.dump()).requests;
+  EXPECT_EQ(requests.others.size(), 1u);
+  EXPECT_EQ(requests.GpusOf("nvidia.com/mig-1g.10gb"), INT64_MAX);
+  EXPECT_EQ(requests.gpus, 0);
+}
+
 // Until the resize is complete, the kubelet reserves the larger amount.
 TEST(Pod, CountsWhatIsSetAsideForItWhileItIsResized) {
   const Pod pod = Decoded(R"({
@@ -114,7 +142,7 @@ TEST(Pod, IsSeenWhateverItHolds) {
   pod = DecodePod(object, "nvidia.com/gpu");
   ASSERT_TRUE(pod) << pod.error();
   EXPECT_EQ(pod->phase, PodPhase::kRunning);
-  EXPECT_EQ(pod->requests, (Resources{INT64_MAX, INT64_MAX, INT64_MAX}))
+  EXPECT_EQ(pod->requests, (Resources{INT64_MAX, INT64_MAX, INT64_MAX, {{"", INT64_MAX}}}))
       << "what is left of its node is unknown";
 }
 

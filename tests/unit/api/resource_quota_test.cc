@@ -30,6 +30,15 @@ TEST(ResourceQuota, ReadsHowManyGpusANamespaceMayHold) {
   }
 }
 
+TEST(ResourceQuota, ReadsOtherExtendedResourcesToo) {
+  const auto quota = DecodeResourceQuota(nlohmann::json::parse(R"({"metadata": {"name": "q"},
+      "spec": {"hard": {"requests.nvidia.com/mig-1g.10gb": "3", "requests.cpu": "4"}}})"),
+                                         "nvidia.com/gpu");
+  ASSERT_TRUE(quota) << quota.error();
+  EXPECT_EQ(quota->gpus, std::nullopt);
+  EXPECT_EQ(quota->others, (std::map<std::string, std::int64_t>{{"nvidia.com/mig-1g.10gb", 3}}));
+}
+
 TEST(ResourceQuota, NamesWhatIsWrong) {
   const auto quota = DecodeResourceQuota(
       nlohmann::json::parse(

@@ -82,6 +82,15 @@ TEST(LearnerPod, HasWhatALearnerNeeds) {
   EXPECT_EQ(env.at("PLIANT_POD_IP"), json::parse(R"({"fieldRef": {"fieldPath": "status.podIP"}})"));
 }
 
+TEST(LearnerPod, AsksForTheResourceOfItsPool) {
+  api::ElasticTrainingJob job = NewJob();
+  job.spec.gpu_resource = "nvidia.com/mig-1g.10gb";
+  const json pod = LearnerPod(job, kTraining, 1, 0, {"gpu-1", "host-1"}, "10.0.0.7", {});
+  const json& limits = pod.at("/spec/containers/0/resources/limits"_json_pointer);
+  EXPECT_EQ(limits.at("nvidia.com/mig-1g.10gb"), "1");
+  EXPECT_FALSE(limits.contains("nvidia.com/gpu"));
+}
+
 TEST(LearnerPod, IsPinnedByNameToANodeWithoutHostname) {
   const json pod = LearnerPod(NewJob(), kTraining, 1, 0, {"gpu-1"}, "10.0.0.7", {});
   EXPECT_EQ(pod.at("/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/"

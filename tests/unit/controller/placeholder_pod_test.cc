@@ -59,6 +59,13 @@ TEST(PlaceholderPod, NeedsTheNodesOfALearnerAndDoesNothing) {
           {"key": "old", "operator": "DoesNotExist"}]}]}}}}})"));
 }
 
+TEST(PlaceholderPod, AsksForTheResourceOfThePool) {
+  RequestedNodes nodes = Nodes();
+  nodes.gpu_resource = "nvidia.com/mig-1g.10gb";
+  EXPECT_EQ(PlaceholderSpec(nodes, {}).at("/containers/0/resources/limits"_json_pointer),
+            json::parse(R"({"nvidia.com/mig-1g.10gb": "4"})"));
+}
+
 TEST(PlaceholderPod, OtherNeedsHaveAnotherHash) {
   planner::PodNeeds other = Nodes().needs;
   EXPECT_EQ(HashOfNeeds(other), HashOfNeeds(Nodes().needs));

@@ -79,7 +79,7 @@ TEST(ProvisioningRequest, IsOfClusterAutoscalersSchema) {
   const json pods = ProvisioningTemplate(nodes, defaults);
   EXPECT_EQ(pods.at("kind"), "PodTemplate");
   EXPECT_EQ(pods.at("/metadata/name"_json_pointer), name);
-  EXPECT_EQ(pods.at("/template/spec"_json_pointer), PlaceholderSpec(nodes.needs, defaults));
+  EXPECT_EQ(pods.at("/template/spec"_json_pointer), PlaceholderSpec(nodes, defaults));
   EXPECT_LE(name.size(), 253u);
 }
 

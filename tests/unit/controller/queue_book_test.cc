@@ -115,6 +115,29 @@ TEST(QueueBook, ReducesWhatAJobAsksForToWhatItsQueueAndPoolAllow) {
   }
 }
 
+TEST(QueueBook, AJobUsesTheResourceOfItsPool) {
+  QueueBook book;
+  book.SetPool("mig", Pool("mig", {.resource_name = "nvidia.com/mig-1g.10gb"}));
+  book.SetPool("plain", Pool("plain", {.resource_name = "nvidia.com/gpu"}));
+  book.SetQueue("small", Queue("small", {.pool = "mig"}));
+  book.SetQueue("large", Queue("large", {.pool = "plain"}));
+  const auto resource = [&](const std::string& queue) {
+    return Applied(book, [&](api::JobSpec& spec) { spec.queue = queue; }).job->spec.gpu_resource;
+  };
+  EXPECT_EQ(resource("small"), "nvidia.com/mig-1g.10gb");
+  EXPECT_EQ(resource("large"), "") << "it is the operator's";
+  EXPECT_EQ(resource("default"), "");
+  EXPECT_EQ(book.ResourceOf("mig"), "nvidia.com/mig-1g.10gb");
+  EXPECT_EQ(book.ResourceOf("unknown"), "");
+  EXPECT_EQ(book.PoolViews().at(0).resource, "nvidia.com/mig-1g.10gb");
+  // A job whose queue was deleted stays in its pool.
+  auto job = std::make_shared<api::ElasticTrainingJob>(AdmittedJob(2));
+  job->spec.queue = "gone";
+  const JobInQueue stays = book.Apply(job, "mig");
+  EXPECT_EQ(stays.membership.pool, "mig");
+  EXPECT_EQ(stays.job->spec.gpu_resource, "nvidia.com/mig-1g.10gb");
+}
+
 TEST(QueueBook, AJobWithinItsLimitsIsNotCopied) {
   const QueueBook book;
   const auto job = std::make_shared<const api::ElasticTrainingJob>(AdmittedJob(2));

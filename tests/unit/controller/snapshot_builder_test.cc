@@ -315,6 +315,83 @@ TEST(SnapshotBuilder, PendingPods) {
   EXPECT_EQ(pending_with(nullptr), 0u);
 }
 
+// The node offers two GPUs, and seven MIG devices.
+class OtherResource : public testing::Test {
+ protected:
+  static constexpr const char* kMig = "nvidia.com/mig-1g.10gb";
+
+  OtherResource() {
+    auto node = std::make_shared<api::Node>(*GpuNode("n", 2));
+    node->meta.labels = {{"mig", "yes"}};
+    node->allocatable.others[kMig] = 7;
+    builder.SeeNode({{"", "n"}, nullptr, node});
+  }
+  void SetPool() {
+    api::GpuPool pool;
+    pool.meta.name = "mig";
+    pool.spec = {.node_selector = {.match_labels = {{"mig", "yes"}}}, .resource_name = kMig};
+    book.SetPool("mig", std::make_shared<const api::GpuPool>(pool));
+  }
+  void SeePod(const std::string& name, const std::function<void(api::Pod&)>& change) {
+    builder.SeePod({{"others", name}, nullptr, Foreign(name, change)});
+  }
+
+  QueueBook book;
+  SnapshotBuilder builder{book, "pliant"};
+};
+
+TEST_F(OtherResource, ANodeOffersWhatItsPoolCountsAsGpus) {
+  SeePod("both", [&](api::Pod& pod) {
+    pod.node_name = "n";
+    pod.requests.others[kMig] = 3;
+  });
+  const planner::NodeView& node = builder.Build(At(1)).nodes.at(0);
+  EXPECT_EQ(node.allocatable.gpus, 2);
+  EXPECT_EQ(node.foreign.gpus, 1);
+  SetPool();
+  EXPECT_EQ(builder.Build(At(2)).nodes.at(0).pool, "mig");
+  EXPECT_EQ(builder.snapshot().nodes.at(0).allocatable.gpus, 7);
+  EXPECT_EQ(builder.snapshot().nodes.at(0).foreign.gpus, 3);
+  book.SetPool("mig", nullptr);
+  EXPECT_EQ(builder.Build(At(3)).nodes.at(0).allocatable.gpus, 2);
+  EXPECT_EQ(builder.snapshot().nodes.at(0).foreign.gpus, 1);
+}
+
+TEST_F(OtherResource, ANodeThatOffersNothingElseIsThereForItsPoolOnly) {
+  auto node = std::make_shared<api::Node>(*GpuNode("m", 0));
+  node->meta.labels = {{"mig", "yes"}};
+  node->allocatable.others[kMig] = 4;
+  builder.SeeNode({{"", "m"}, nullptr, node});
+  EXPECT_EQ(builder.Build(At(1)).nodes.size(), 1u);
+  SetPool();
+  EXPECT_EQ(builder.Build(At(2)).nodes.size(), 2u);
+  book.SetPool("mig", nullptr);
+  EXPECT_EQ(builder.Build(At(3)).nodes.size(), 1u);
+  SetPool();
+  builder.SeeNode({{"", "m"}, node, nullptr});
+  EXPECT_EQ(builder.Build(At(4)).nodes.size(), 1u);
+}
+
+TEST_F(OtherResource, PendingPodsAndQuotasCountForPoolsOfTheirResource) {
+  SetPool();
+  SeePod("pending", [&](api::Pod& pod) {
+    pod.unschedulable = true;
+    pod.requests = {.others = {{kMig, 2}}};
+    pod.asks.needs = std::make_shared<const planner::PodNeeds>();
+  });
+  auto quota = std::make_shared<api::ResourceQuota>();
+  quota->meta.name = "q";
+  quota->gpus = 9;
+  quota->others[kMig] = 5;
+  builder.SeeQuota({{"others", "q"}, nullptr, quota});
+  const planner::ClusterSnapshot& snapshot = builder.Build(At(1));
+  ASSERT_EQ(snapshot.pending.size(), 1u);
+  EXPECT_EQ(snapshot.pending.at(0).resource, kMig);
+  EXPECT_EQ(snapshot.pending.at(0).needs.resources.gpus, 2);
+  EXPECT_EQ(snapshot.budgets,
+            (std::vector<planner::GpuBudget>{{"others", 9, ""}, {"others", 5 - 2, kMig}}));
+}
+
 TEST(SnapshotBuilder, AJobIsPlannedAsSoonAsItsTemplateIsAccepted) {
   JobView view{.job = Shared(NewJob())};
   EXPECT_TRUE(PlannerView(view).suspended);

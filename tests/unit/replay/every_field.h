@@ -24,8 +24,8 @@ inline auto FieldsOf(planner::Taint& v) {
   return std::tie(a, b, c);
 }
 inline auto FieldsOf(planner::PoolView& v) {
-  auto& [a, b, c, d, e] = v;
-  return std::tie(a, b, c, d, e);
+  auto& [a, b, c, d, e, f] = v;
+  return std::tie(a, b, c, d, e, f);
 }
 // Without the version.
 inline auto FieldsOf(planner::NodeView& v) {
@@ -68,12 +68,12 @@ inline auto FieldsOf(planner::JobView& v) {
                   cc, dd, ee, ff);
 }
 inline auto FieldsOf(planner::GpuBudget& v) {
-  auto& [a, b] = v;
-  return std::tie(a, b);
+  auto& [a, b, c] = v;
+  return std::tie(a, b, c);
 }
 inline auto FieldsOf(planner::PendingPod& v) {
-  auto& [a, b, c, d] = v;
-  return std::tie(a, b, c, d);
+  auto& [a, b, c, d, e] = v;
+  return std::tie(a, b, c, d, e);
 }
 inline auto FieldsOf(planner::ClusterSnapshot& v) {
   auto& [a, b, c, d, e, f, g] = v;
