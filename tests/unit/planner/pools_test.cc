@@ -67,6 +67,33 @@ TEST(Pools, ArePlannedByThemselves) {
   }
 }
 
+TEST(Pools, ABudgetHoldsForPoolsOfItsResource) {
+  ExpectPlan({.nodes = {In("fast", GpuNode("f0", 8)), In("slow", GpuNode("s0", 8))},
+              .jobs = {Job("fast", "a"), Job("slow", "b", 1, 3).Has(2, "s0")},
+              .want = {{"a", 8, ReasonCode::kMaximum}, {"b", 2, ReasonCode::kQuota}},
+              .budgets = {{"team-a", 2, "slice"}},
+              .queues = kQueues,
+              .pools = {{.name = "fast"}, {.name = "slow", .resource = "slice"}}});
+}
+
+TEST(Pools, APendingPodTakesPartInPoolsOfItsResource) {
+  const auto yielded = [](const std::string& resource) {
+    PlanCase plan_case{.nodes = {In("slow", GpuNode("s0", 8))},
+                       .jobs = {Job("slow", "b")},
+                       .queues = {kQueues[1]},
+                       .pools = {{.name = "slow", .resource = "slice", .yields = true}}};
+    ClusterSnapshot snapshot = SnapshotOf(plan_case);
+    snapshot.pending = {{.name_space = "others",
+                         .name = "notebook",
+                         .resource = resource,
+                         .needs = {.resources = {.gpus = 2}},
+                         .since = snapshot.now}};
+    return MakePlan(snapshot, {}).pools.at(0).yielded;
+  };
+  EXPECT_EQ(yielded("slice"), 2);
+  EXPECT_EQ(yielded(""), 0);
+}
+
 TEST(Pools, JobsLeaveReservedGpusFree) {
   PlanCase plan_case{
       .nodes = Nodes(1, 8),
