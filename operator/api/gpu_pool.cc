@@ -27,7 +27,7 @@ PoolBounds ReadBounds(Fields& fields) {
 std::string ReadResourceName(Fields& fields) {
   std::string name = fields.String("resourceName", "", 253);
   if (name.empty()) return name;
-  const bool is_of_kubernetes = name.contains("kubernetes.io/");
+  const bool is_of_kubernetes = name.contains("kubernetes.io/") || name.starts_with("requests.");
   if (!name.contains('/') || is_of_kubernetes) {
     fields.Wrong("resourceName", "not the name of an extended resource, such as nvidia.com/gpu");
   }

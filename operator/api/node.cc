@@ -21,7 +21,6 @@ Result<Node> DecodeNode(const nlohmann::json& object, const std::string& gpu_res
   });
   root.Object("status", [&](Fields& status) {
     node.allocatable = ReadResources(status, "allocatable", gpu_resource);
-    node.allocatable.others.erase("");
     status.Objects("conditions", 1024, [&](Fields& condition) {
       if (condition.String("type") == "Ready") node.ready = condition.String("status") == "True";
     });

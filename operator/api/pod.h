@@ -21,8 +21,8 @@ struct Resources {
   std::int64_t cpu_millis = 0;
   std::int64_t memory_bytes = 0;
   // Amounts of other extended resources, which some pools count as GPUs, such as
-  // "nvidia.com/mig-1g.10gb". Only those that are not zero. The name "" stands for all: a pod may
-  // have too many.
+  // "nvidia.com/mig-1g.10gb". Only those that are not zero, and at most 32. The name "" stands for
+  // all: the pod could not be read.
   std::map<std::string, std::int64_t> others;
 
   // The amount that counts as GPUs in a pool of this resource; "": `gpus`.

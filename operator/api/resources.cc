@@ -12,7 +12,9 @@ namespace {
 
 // More than an object of the API server can hold.
 constexpr std::size_t kMaxContainers = 65536;
-constexpr std::size_t kMaxOtherResources = 64;  // of one list
+// More than a node has device plugins. A pod that names more, so that some are not seen, gains
+// nothing: the scheduler counts them, and learners do not start where they are used.
+constexpr std::size_t kMaxOtherResources = 32;
 
 template <typename Combine>
 Resources Combined(const Resources& a, const Resources& b, const Combine& combine) {
@@ -21,6 +23,7 @@ Resources Combined(const Resources& a, const Resources& b, const Combine& combin
                  .memory_bytes = combine(a.memory_bytes, b.memory_bytes),
                  .others = a.others};
   for (const auto& [name, amount] : b.others) {
+    if (both.others.size() >= kMaxOtherResources && !both.others.contains(name)) continue;
     std::int64_t& of_both = both.others[name];
     of_both = combine(of_both, amount);
   }
@@ -49,7 +52,7 @@ std::map<std::string, std::int64_t> ReadOthers(Fields& list, const std::string& 
     if (name == gpu_resource || !name.contains('/')) continue;
     const auto amount = ParseQuantity(list.StringOrNumber(name.c_str(), "0"));
     if (amount != 0) others[name] = amount.value_or(INT64_MAX);
-    if (others.size() > kMaxOtherResources) return {{"", INT64_MAX}};
+    if (others.size() >= kMaxOtherResources) break;
   }
   return others;
 }

@@ -211,11 +211,14 @@ void Admission::HoldLostMinimums() {
 
 // A reclaim may release more than is taken. Jobs that ran go before pods of other workloads.
 void Admission::KeepReclaimed() {
-  for (JobIndex job = 0; job < std::ssize(model_.jobs); ++job) {
-    const bool fits_limit =
-        UsedByQueueOf(job) + LackingGpus(job) <= model_.QueueOf(job).limit_gpus();
-    if (Standing(job) != kReclaimed || !fits_limit || !GiveMinimum(job)) continue;
-    reservations_.Forget(job);
+  for (const QueueIndex queue : QueueOrder()) {
+    for (const JobIndex job : WaitingJobs(queue)) {
+      const bool fits_limit =
+          UsedByQueueOf(job) + LackingGpus(job) <= model_.queues[queue].limit_gpus();
+      if (Standing(job) != kReclaimed || !fits_limit || !GiveMinimum(job)) continue;
+      reservations_.Forget(job);
+      std::erase_if(keepers_, [job](const Keeper& keeper) { return keeper.job == job; });
+    }
   }
 }
 

@@ -1,10 +1,17 @@
 #include "operator/planner/cluster_snapshot.h"
 
+#include <algorithm>
+
 namespace pliant::planner {
 
 std::string ToString(const JobKey& key) { return key.name_space + "/" + key.name; }
 
 std::ostream& operator<<(std::ostream& out, const JobKey& key) { return out << ToString(key); }
+
+std::string_view ResourceOf(const ClusterSnapshot& snapshot, std::string_view pool) {
+  const auto at = std::ranges::find(snapshot.pools, pool, &PoolView::name);
+  return at == snapshot.pools.end() ? std::string_view() : at->resource;
+}
 
 std::string_view ToString(NodeOperator op) {
   switch (op) {

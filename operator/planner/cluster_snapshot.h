@@ -276,11 +276,15 @@ struct GpuBudget {
 struct PendingPod {
   std::string name_space;
   std::string name;
-  std::string resource;  // which `needs` count as GPUs, as of a pool
+  std::string resource;  // that `needs.resources.gpus` counts, as of a pool
   PodNeeds needs;
   WallTime since;
   bool operator==(const PendingPod&) const = default;
 };
+
+struct ClusterSnapshot;
+// The resource that the pool counts as GPUs; "" if no object defines it.
+std::string_view ResourceOf(const ClusterSnapshot& snapshot, std::string_view pool);
 
 struct ClusterSnapshot {
   WallTime now;

@@ -23,8 +23,9 @@ struct Candidate {
 class FreeRoom {
  public:
   // Only of the nodes in `names`: most nodes have no gated learner.
-  FreeRoom(const std::vector<NodeView>& nodes, const std::unordered_set<std::string_view>& names) {
-    for (const NodeView& node : nodes) {
+  FreeRoom(const ClusterSnapshot& snapshot, const std::unordered_set<std::string_view>& names)
+      : snapshot_(snapshot) {
+    for (const NodeView& node : snapshot.nodes) {
       if (!names.contains(node.name)) continue;
       Room room{.pool = node.pool};
       if (MayStart(node)) room.free = node.allocatable - node.foreign;
@@ -41,14 +42,17 @@ class FreeRoom {
   }
 
   // A pod of the pool holds its resources. In another pool it takes no GPUs of the node, if the
-  // node offers GPUs of its own pool.
+  // node offers GPUs of its own pool, or those are of another resource.
   void Take(const std::string& pool, const std::string& node, const Resources& needs) {
     const auto at = nodes_.find(node);
     if (at == nodes_.end()) return;
     const bool is_member = std::ranges::contains(at->second, pool, &Room::pool);
     for (Room& room : at->second) {
       Resources takes = needs;
-      if (is_member && room.pool != pool) takes.gpus = 0;
+      const bool is_other = room.pool != pool;
+      if (is_other &&
+          (is_member || ResourceOf(snapshot_, room.pool) != ResourceOf(snapshot_, pool)))
+        takes.gpus = 0;
       room.free -= takes;
     }
   }
@@ -58,6 +62,7 @@ class FreeRoom {
     std::string_view pool;
     Resources free;
   };
+  const ClusterSnapshot& snapshot_;
   std::unordered_map<std::string_view, std::vector<Room>> nodes_;
 };
 
@@ -72,7 +77,7 @@ std::vector<GateOpening> OpenGates(const ClusterSnapshot& snapshot,
     }
   }
   if (nodes.empty()) return {};
-  FreeRoom free(snapshot.nodes, nodes);
+  FreeRoom free(snapshot, nodes);
   std::unordered_map<std::string_view, const Decision*> decision_of;  // by uid
   std::vector<Candidate> candidates;
   for (const Decision& decision : decisions) {

@@ -124,7 +124,7 @@ class Builder {
   }
 
   // A node may have left their pool for this one; then they hold GPUs of this one, too. If it is in
-  // both, they hold GPUs of another kind.
+  // both, or their pool counts another resource, they hold GPUs of another kind.
   void CountLearnersOfOtherPools() {
     const auto is_of_another = [this](const JobView& job) { return job.pool != scope_.pool.name; };
     if (std::ranges::none_of(snapshot_.jobs, is_of_another)) return;
@@ -132,12 +132,13 @@ class Builder {
     for (const NodeView& view : snapshot_.nodes) members.emplace(view.pool, view.name);
     for (const JobView& job : snapshot_.jobs) {
       if (job.pool == scope_.pool.name) continue;
+      const bool other_kind = ResourceOf(snapshot_, job.pool) != scope_.pool.resource;
       for (const LearnerView& learner : job.learners) {
         const auto found = model_.node_indexes.find(learner.node);
         if (found == model_.node_indexes.end() || learner.state == LearnerState::kGated) continue;
         const NodeIndex at = found->second;
         Resources takes = job.needs.resources;
-        if (members.contains({job.pool, learner.node})) takes.gpus = 0;
+        if (other_kind || members.contains({job.pool, learner.node})) takes.gpus = 0;
         Resources& room = model_.nodes[at].room;
         room -= takes;
         room.gpus = std::max<std::int64_t>(room.gpus, 0);

@@ -181,6 +181,8 @@ TEST_F(PoolDefinitionTest, BadPoolsAreRefusedWithTheFieldNamed) {
     std::vector<std::string> says;
   } cases[] = {
       {R"({"resourceName": "gpu"})", {"spec.resourceName"}},
+      {R"({"resourceName": "requests.nvidia.com/gpu"})",
+       {"must not be a resource of Kubernetes itself"}},
       {R"({"resourceName": "x.kubernetes.io/gpu"})",
        {"must not be a resource of Kubernetes itself"}},
       {R"({"reservedGpus": -1})", {"spec.reservedGpus", "greater than or equal to 0"}},

@@ -15,7 +15,7 @@ struct RequestedNodes {
   planner::LearnerCount learners = 0;
   // The needs of one learner. Only nodes of the job's pool, and of its GPU product, satisfy them.
   planner::PodNeeds needs;
-  std::string gpu_resource;  // which `needs` count as GPUs; "": that of the operator
+  std::string gpu_resource;  // that `needs.resources.gpus` counts; "": that of the operator
   bool operator==(const RequestedNodes&) const = default;
 };
 

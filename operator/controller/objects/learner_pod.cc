@@ -93,8 +93,9 @@ json Environment(const api::ElasticTrainingJob& job, const api::FrozenTraining& 
   return environment;
 }
 
+// `other_resource`: counts as GPU in other pools, where the same template may have been used.
 void OverlayContainer(json& container, json environment, const std::string& gpu_resource,
-                      int gpus) {
+                      const std::string& other_resource, int gpus) {
   json& env = ListAt(container, "env");
   for (json& variable : environment) PutNamed(env, std::move(variable));
 
@@ -102,11 +103,14 @@ void OverlayContainer(json& container, json environment, const std::string& gpu_
            {{"name", "metrics"}, {"containerPort", kLearnerMetricsPort}, {"protocol", "TCP"}});
 
   json& resources = ObjectAt(container, "resources");
-  ObjectAt(resources, "limits")[gpu_resource] = std::to_string(gpus);
+  json& limits = ObjectAt(resources, "limits");
+  limits.erase(other_resource);
+  limits[gpu_resource] = std::to_string(gpus);
   // The request of an extended resource must equal its limit; without a request the server fills it
   // in.
   if (resources.contains("requests") && resources["requests"].is_object()) {
     resources["requests"].erase(gpu_resource);
+    resources["requests"].erase(other_resource);
   }
 
   json& mounts = ListAt(container, "volumeMounts");
@@ -221,7 +225,8 @@ json LearnerPod(const api::ElasticTrainingJob& job, const api::FrozenTraining& t
   for (json& container : ListAt(spec, "containers")) {
     if (TextAt(container, "name") == kLearnerContainer) {
       OverlayContainer(container, Environment(job, training, term, coordinator_ip),
-                       GpuResourceOf(job, defaults), job.spec.elastic.gpus_per_learner);
+                       GpuResourceOf(job, defaults), defaults.gpu_resource,
+                       job.spec.elastic.gpus_per_learner);
     }
   }
   spec["restartPolicy"] = "Never";

@@ -46,8 +46,8 @@ bool IsPlaceholder(const api::Pod& pod, const std::string& operator_ns) {
          pod.meta.labels.contains(std::string(kLabelNodesFor));
 }
 
-std::string HashOfNeeds(const planner::PodNeeds& needs) {
-  const std::string text = PlaceholderSpec({.needs = needs}, {}).dump();
+std::string HashOfNeeds(const RequestedNodes& nodes) {
+  const std::string text = PlaceholderSpec(nodes, {}).dump();
   return Format("{:08x}", Crc32c(std::as_bytes(std::span(text))));
 }
 
@@ -100,7 +100,7 @@ json PlaceholderMetadata(const RequestedNodes& nodes, const PlaceholderDefaults&
       {"labels",
        {{kLabelManagedBy, kManagedBy},
         {kLabelNodesFor, nodes.job.uid},
-        {kLabelNeeds, HashOfNeeds(nodes.needs)}}},
+        {kLabelNeeds, HashOfNeeds(nodes)}}},
       {"annotations",
        {{"pliant.dev/nodes-for-job", ToString(nodes.job)},
         {"cluster-autoscaler.kubernetes.io/safe-to-evict", "true"}}},

@@ -32,7 +32,8 @@ inline constexpr std::string_view kLabelNeeds = "pliant.dev/nodes-with-needs";  
 // Whether it is one. Only the operator may create pods with labels of pliant.dev in `operator_ns`.
 bool IsPlaceholder(const api::Pod& pod, const std::string& operator_ns);
 
-std::string HashOfNeeds(const planner::PodNeeds& needs);
+// Changes with the needs of one learner.
+std::string HashOfNeeds(const RequestedNodes& nodes);
 // Names the placeholder for learner `number` of the job.
 std::string PlaceholderName(const std::string& job_uid, int number);
 

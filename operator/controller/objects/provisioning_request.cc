@@ -31,7 +31,7 @@ bool IsOver(const api::Condition& condition) {
 }  // namespace
 
 std::string ProvisioningRequestName(const RequestedNodes& nodes) {
-  return Format("pliant-nodes-{}-{}-{}", nodes.job.uid, nodes.learners, HashOfNeeds(nodes.needs));
+  return Format("pliant-nodes-{}-{}-{}", nodes.job.uid, nodes.learners, HashOfNeeds(nodes));
 }
 
 json ProvisioningRequest(const RequestedNodes& nodes, const PlaceholderDefaults& defaults) {

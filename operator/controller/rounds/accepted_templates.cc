@@ -10,8 +10,8 @@ namespace {
 
 std::string KeyOf(const api::ElasticTrainingJob& job) {
   const api::JobSpec& spec = job.spec;
-  return Format("{}\n{}\n{}\n{}", job.meta.name_space, spec.elastic.gpus_per_learner,
-                spec.resize.grace_period.count(), spec.learner_template.hash);
+  return Format("{}\n{}\n{}\n{}\n{}", job.meta.name_space, spec.elastic.gpus_per_learner,
+                spec.gpu_resource, spec.resize.grace_period.count(), spec.learner_template.hash);
 }
 
 }  // namespace

@@ -87,7 +87,7 @@ bool ClusterPlan::SeePod(const kube::Store<api::Pod>::Change& change) {
 // The used part of a quota changes with every pod, and is not read.
 bool ClusterPlan::SeeQuota(const kube::Store<api::ResourceQuota>::Change& change) {
   const auto same = [](const api::ResourceQuota& a, const api::ResourceQuota& b) {
-    return a.gpus == b.gpus;
+    return a.gpus == b.gpus && a.others == b.others;
   };
   if (IsAsBefore<api::ResourceQuota>(change, same)) return false;
   builder_.SeeQuota(change);

@@ -25,8 +25,8 @@ std::string LabelOf(const api::Pod& pod, std::string_view label) {
   return found == pod.meta.labels.end() ? "" : found->second;
 }
 
-planner::Resources NeedsOf(const api::Pod& pod) {
-  return {.gpus = pod.requests.gpus,
+planner::Resources NeedsOf(const api::Pod& pod, const std::string& gpu_resource) {
+  return {.gpus = pod.requests.GpusOf(gpu_resource),
           .cpu_millis = pod.requests.cpu_millis,
           .memory_bytes = pod.requests.memory_bytes};
 }
@@ -83,7 +83,7 @@ PlaceholderChanges ChangePlaceholders(std::span<const RequestedNodes> wanted,
   };
   std::map<std::string, Job> jobs;
   for (const RequestedNodes& nodes : wanted) {
-    jobs[nodes.job.uid] = {.nodes = &nodes, .needs = HashOfNeeds(nodes.needs)};
+    jobs[nodes.job.uid] = {.nodes = &nodes, .needs = HashOfNeeds(nodes)};
   }
   std::set<std::string_view> used;
   for (const auto& pod : present) {
@@ -102,9 +102,9 @@ PlaceholderChanges ChangePlaceholders(std::span<const RequestedNodes> wanted,
       KeepEarliest(rests_until, changes.look_again);
       continue;
     }
-    const bool serves = job != jobs.end() && !pod->ended() &&
-                        LabelOf(*pod, kLabelNeeds) == job->second.needs &&
-                        room.TakeIfFits(pod->node_name, NeedsOf(*pod));
+    const bool serves =
+        job != jobs.end() && !pod->ended() && LabelOf(*pod, kLabelNeeds) == job->second.needs &&
+        room.TakeIfFits(pod->node_name, NeedsOf(*pod, job->second.nodes->gpu_resource));
     if (serves) {
       job->second.pods.push_back(pod.get());
     } else {

@@ -239,7 +239,7 @@ void SnapshotBuilder::SeePod(const kube::Store<api::Pod>::Change& change) {
     labelled_.emplace(change.key, change.after);
   } else if (const std::string node = RoomTakenOn(*change.after); !node.empty()) {
     ForeignUsage& there = foreign_usage_[node];
-    there.pods.insert_or_assign(change.key, change.after->requests);
+    there.pods.insert_or_assign(change.key, change.after);
     there.sum.reset();
   }
 }
@@ -250,7 +250,7 @@ void SnapshotBuilder::SeeGpus(const kube::Store<api::Pod>::Change& change) {
            (pod->requests.gpus > 0 || !pod->requests.others.empty());
   };
   if (asks(change.after)) {
-    others_gpus_[change.key.ns][change.key.name] = change.after->requests;
+    others_gpus_[change.key.ns][change.key.name] = change.after;
   } else if (asks(change.before)) {
     const auto of_namespace = others_gpus_.find(change.key.ns);
     of_namespace->second.erase(change.key.name);
@@ -310,8 +310,8 @@ void SnapshotBuilder::FillBudgets(const Ours& ours) {
     if (!least) continue;
     std::int64_t left = *least;
     if (const auto others = others_gpus_.find(name_space); others != others_gpus_.end()) {
-      for (const auto& [pod, taken] : others->second) {
-        left = BoundedDifference(left, taken.GpusOf(resource));
+      for (const auto& [name, pod] : others->second) {
+        left = BoundedDifference(left, pod->requests.GpusOf(resource));
       }
     }
     for (auto pod = labelled_.lower_bound({name_space, ""});
@@ -327,7 +327,7 @@ const planner::Resources& SnapshotBuilder::ForeignUsage::Sum(const std::string& 
   if (!sum || resource != counted) {
     sum.emplace();
     resource = counted;
-    for (const auto& [key, taken] : pods) *sum += Of(taken, resource);
+    for (const auto& [key, pod] : pods) *sum += Of(pod->requests, resource);
   }
   return *sum;
 }

@@ -50,7 +50,7 @@ class SnapshotBuilder {
   // Pods on one node that are not labelled as ours. Their use is summed up again when one of them
   // changes: sums saturate, so that nothing can be subtracted from them.
   struct ForeignUsage {
-    std::map<kube::NamespacedName, api::Resources> pods;
+    std::map<kube::NamespacedName, std::shared_ptr<const api::Pod>> pods;
     std::optional<planner::Resources> sum;
     std::string resource;  // that `sum` counts as GPUs
 
@@ -94,9 +94,9 @@ class SnapshotBuilder {
   std::map<kube::NamespacedName, std::shared_ptr<const api::Pod>> labelled_;
   std::map<kube::NamespacedName, Learners> learners_;                        // by planned job
   std::map<std::string, std::map<std::string, api::ResourceQuota>> quotas_;  // by namespace, name
-  // GPUs that pods ask for that are not labelled as ours and have not ended: they count on any
-  // node.
-  std::map<std::string, std::map<std::string, api::Resources>> others_gpus_;  // by namespace, name
+  // Pods that ask for GPUs, are not labelled as ours and have not ended: they count on any node. By
+  // namespace, then name.
+  std::map<std::string, std::map<std::string, std::shared_ptr<const api::Pod>>> others_gpus_;
   std::map<kube::NamespacedName, std::shared_ptr<const api::Pod>> pending_;
   bool pending_changed_ = false;
   planner::ClusterSnapshot snapshot_;  // nodes and jobs sorted by name

@@ -121,6 +121,10 @@ TEST(ClusterPlan, WhichChangesMayChangeThePlan) {
   };
   EXPECT_FALSE(quota_seen(quota, quota));
   EXPECT_TRUE(quota_seen(quota, more));
+  api::ResourceQuota slices{.others = {{"nvidia.com/mig-1g.10gb", 4}}};
+  api::ResourceQuota fewer{.others = {{"nvidia.com/mig-1g.10gb", 0}}};
+  EXPECT_FALSE(quota_seen(slices, slices));
+  EXPECT_TRUE(quota_seen(slices, fewer));
 }
 
 TEST(ClusterPlan, WhatIsSeenIsPlanned) {

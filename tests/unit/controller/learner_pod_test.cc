@@ -85,10 +85,16 @@ TEST(LearnerPod, HasWhatALearnerNeeds) {
 TEST(LearnerPod, AsksForTheResourceOfItsPool) {
   api::ElasticTrainingJob job = NewJob();
   job.spec.gpu_resource = "nvidia.com/mig-1g.10gb";
+  SetTemplate(R"({"spec": {"containers": [{"name": "learner", "resources": {
+                  "limits": {"nvidia.com/gpu": 1, "cpu": 2}, "requests": {"nvidia.com/gpu": 1}}}]}})",
+              job.spec);
   const json pod = LearnerPod(job, kTraining, 1, 0, {"gpu-1", "host-1"}, "10.0.0.7", {});
   const json& limits = pod.at("/spec/containers/0/resources/limits"_json_pointer);
   EXPECT_EQ(limits.at("nvidia.com/mig-1g.10gb"), "1");
+  EXPECT_EQ(limits.at("cpu"), 2);
   EXPECT_FALSE(limits.contains("nvidia.com/gpu"));
+  EXPECT_FALSE(
+      pod.at("/spec/containers/0/resources/requests"_json_pointer).contains("nvidia.com/gpu"));
 }
 
 TEST(LearnerPod, IsPinnedByNameToANodeWithoutHostname) {

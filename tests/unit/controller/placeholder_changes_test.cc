@@ -28,7 +28,7 @@ std::shared_ptr<const api::Pod> Pod(const std::string& job, int number, const st
   pod.meta.name = PlaceholderName(job, number);
   pod.meta.uid = "uid-" + pod.meta.name;
   pod.meta.labels = {{std::string(kLabelNodesFor), job},
-                     {std::string(kLabelNeeds), HashOfNeeds(Wanted(job, 1).needs)}};
+                     {std::string(kLabelNeeds), HashOfNeeds(Wanted(job, 1))}};
   if (edit) edit(pod);
   return std::make_shared<const api::Pod>(std::move(pod));
 }

@@ -35,7 +35,7 @@ TEST(PlaceholderPod, NeedsTheNodesOfALearnerAndDoesNothing) {
       "name": "pliant-nodes-1a2b-3", "namespace": "pliant-system",
       "labels": {"app.kubernetes.io/managed-by": "pliant", "pliant.dev/nodes-for": "1a2b",
                  "pliant.dev/nodes-with-needs": ")" +
-                        HashOfNeeds(Nodes().needs) + R"("},
+                        HashOfNeeds(Nodes()) + R"("},
       "annotations": {"pliant.dev/nodes-for-job": "team-a/digits",
                       "cluster-autoscaler.kubernetes.io/safe-to-evict": "true"},
       "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "operator-1", "uid": "uid-1", "controller": true}]},
@@ -67,10 +67,14 @@ TEST(PlaceholderPod, AsksForTheResourceOfThePool) {
 }
 
 TEST(PlaceholderPod, OtherNeedsHaveAnotherHash) {
-  planner::PodNeeds other = Nodes().needs;
-  EXPECT_EQ(HashOfNeeds(other), HashOfNeeds(Nodes().needs));
-  other.node_selector["nvidia.com/gpu.product"] = "L4";
-  EXPECT_NE(HashOfNeeds(other), HashOfNeeds(Nodes().needs));
+  RequestedNodes other = Nodes();
+  other.learners = 7;
+  EXPECT_EQ(HashOfNeeds(other), HashOfNeeds(Nodes()));
+  other.needs.node_selector["nvidia.com/gpu.product"] = "L4";
+  EXPECT_NE(HashOfNeeds(other), HashOfNeeds(Nodes()));
+  other = Nodes();
+  other.gpu_resource = "nvidia.com/mig-1g.10gb";
+  EXPECT_NE(HashOfNeeds(other), HashOfNeeds(Nodes()));
 }
 
 // A pod of a tenant with the same label takes room like any other.

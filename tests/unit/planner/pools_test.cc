@@ -67,6 +67,14 @@ TEST(Pools, ArePlannedByThemselves) {
   }
 }
 
+TEST(Pools, LearnersThatStayHoldNothingOfAnotherResource) {
+  ExpectPlan({.nodes = {In("slow", GpuNode("n0", 7))},
+              .jobs = {Job("fast", "a", 6, 6).Has(6, "n0"), Job("slow", "b")},
+              .want = {{"a", 6, ReasonCode::kMaximum}, {"b", 7, ReasonCode::kFairShare}},
+              .queues = kQueues,
+              .pools = {{.name = "fast"}, {.name = "slow", .resource = "slice"}}});
+}
+
 TEST(Pools, ABudgetHoldsForPoolsOfItsResource) {
   ExpectPlan({.nodes = {In("fast", GpuNode("f0", 8)), In("slow", GpuNode("s0", 8))},
               .jobs = {Job("fast", "a"), Job("slow", "b", 1, 3).Has(2, "s0")},
