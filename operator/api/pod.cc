@@ -145,8 +145,7 @@ Result<Pod> DecodePod(const nlohmann::json& object, const std::string& gpu_resou
   root.Object("spec", [&](Fields& spec) { ReadSpec(spec, pod); });
   root.Object("status", [&](Fields& status) { ReadStatus(status, pod); });
   const bool is_labelled = !pod.meta.labels.empty();
-  const bool asks_for_devices = pod.requests.gpus > 0 || !pod.requests.others.empty();
-  if (!is_labelled && !(pod.unschedulable && asks_for_devices)) return pod;
+  if (!is_labelled && !(pod.unschedulable && pod.requests.MayBeGpus())) return pod;
   if (auto needs = ReadNeedsOfPod(object, gpu_resource)) {
     pod.asks.needs = std::make_shared<const planner::PodNeeds>(*std::move(needs));
   }

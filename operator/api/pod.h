@@ -27,6 +27,10 @@ struct Resources {
 
   // The amount that counts as GPUs in a pool of this resource; "": `gpus`.
   std::int64_t GpusOf(const std::string& resource) const;
+  // Whether some pool may count anything of them as GPUs.
+  bool MayBeGpus() const { return gpus > 0 || !others.empty(); }
+  // As a pool of this resource counts them.
+  planner::Resources CountedAs(const std::string& resource) const;
 
   bool operator==(const Resources&) const = default;
 };

@@ -122,6 +122,10 @@ std::int64_t Resources::GpusOf(const std::string& resource) const {
   return found == others.end() ? 0 : found->second;
 }
 
+planner::Resources Resources::CountedAs(const std::string& resource) const {
+  return {.gpus = GpusOf(resource), .cpu_millis = cpu_millis, .memory_bytes = memory_bytes};
+}
+
 Resources ReadResources(Fields& fields, const char* name, const std::string& gpu_resource) {
   Resources resources;
   fields.Object(name, [&](Fields& list) {

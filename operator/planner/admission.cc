@@ -36,7 +36,7 @@ void Admission::Run() {
   Protect();
   HoldLostMinimums();
   for (const QueueIndex queue : QueueOrder()) {
-    if (model_.queues[queue].view->name == kQueueOfPods) KeepReclaimed();
+    if (model_.queues[queue].is_of_pods()) KeepReclaimed();
     AdmitWaiting(queue);
   }
   reservations_.ReleaseAll();
@@ -83,7 +83,7 @@ std::vector<QueueIndex> Admission::QueueOrder() const {
   for (QueueIndex queue = 0; queue < std::ssize(model_.queues); ++queue) {
     const QueueView& view = *model_.queues[queue].view;
     const std::int64_t used = sharing_.assignment.GpusOfQueue(queue);
-    turns.push_back({view.name == kQueueOfPods, used >= view.guaranteed_gpus, view.weight,
+    turns.push_back({model_.queues[queue].is_of_pods(), used >= view.guaranteed_gpus, view.weight,
                      2 * used + 1, queue});
   }
   std::ranges::sort(turns, [](const Turn& left, const Turn& right) {

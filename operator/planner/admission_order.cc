@@ -89,7 +89,7 @@ std::vector<JobIndex> JobsInTurn(const Model& model, const Sharing& sharing) {
   };
   std::vector<Turn> turns;
   for (QueueIndex queue = 0; queue < std::ssize(model.queues); ++queue) {
-    if (model.queues[queue].view->name == kQueueOfPods) continue;
+    if (model.queues[queue].is_of_pods()) continue;
     std::vector<JobIndex> waiting;
     std::ranges::copy_if(model.queues[queue].jobs, std::back_inserter(waiting), [&](JobIndex job) {
       const AdmissionState standing = sharing.shares[job].standing;

@@ -57,6 +57,7 @@ struct Queue {
   const QueueView* view = nullptr;  // never null
   bool exists = true;               // otherwise only jobs name it
   std::vector<JobIndex> jobs;       // the active ones
+  bool is_of_pods() const { return view->name == kQueueOfPods; }
   bool admits() const { return exists && view->stop == QueueStop::kNone; }
   // The most that its jobs may have together.
   std::int64_t limit_gpus() const { return view->limit_gpus.value_or(INT64_MAX); }

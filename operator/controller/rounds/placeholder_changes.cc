@@ -25,12 +25,6 @@ std::string LabelOf(const api::Pod& pod, std::string_view label) {
   return found == pod.meta.labels.end() ? "" : found->second;
 }
 
-planner::Resources NeedsOf(const api::Pod& pod, const std::string& gpu_resource) {
-  return {.gpus = pod.requests.GpusOf(gpu_resource),
-          .cpu_millis = pod.requests.cpu_millis,
-          .memory_bytes = pod.requests.memory_bytes};
-}
-
 // The room that a plan leaves on some nodes.
 class RoomLeft {
  public:
@@ -104,7 +98,7 @@ PlaceholderChanges ChangePlaceholders(std::span<const RequestedNodes> wanted,
     }
     const bool serves =
         job != jobs.end() && !pod->ended() && LabelOf(*pod, kLabelNeeds) == job->second.needs &&
-        room.TakeIfFits(pod->node_name, NeedsOf(*pod, job->second.nodes->gpu_resource));
+        room.TakeIfFits(pod->node_name, pod->requests.CountedAs(job->second.nodes->gpu_resource));
     if (serves) {
       job->second.pods.push_back(pod.get());
     } else {

@@ -20,13 +20,6 @@ namespace {
 using planner::operator+=;
 using planner::operator-;
 
-// `resource` counts as GPUs, as PoolView::resource says.
-planner::Resources Of(const api::Resources& resources, const std::string& resource) {
-  return {.gpus = resources.GpusOf(resource),
-          .cpu_millis = resources.cpu_millis,
-          .memory_bytes = resources.memory_bytes};
-}
-
 // Three thousand GPUs for a thousand years; the planner multiplies it by a priority.
 constexpr double kMaxGpuSeconds = 1e14;
 
@@ -89,7 +82,7 @@ void Merge(std::map<kube::NamespacedName, std::optional<T>>& changes, std::vecto
 
 planner::NodeView NodeViewOf(const api::Node& node, const std::string& resource) {
   planner::NodeView view{.name = node.meta.name,
-                         .allocatable = Of(node.allocatable, resource),
+                         .allocatable = node.allocatable.CountedAs(resource),
                          .labels = node.meta.labels,
                          .ready = node.ready,
                          .schedulable = !node.unschedulable};
@@ -212,7 +205,7 @@ planner::JobView PlannerView(const JobView& view) {
 
 void SnapshotBuilder::SeeNode(const kube::Store<api::Node>::Change& change) {
   const auto& node = change.after;
-  if (node != nullptr && (node->allocatable.gpus > 0 || !node->allocatable.others.empty())) {
+  if (node != nullptr && node->allocatable.MayBeGpus()) {
     nodes_[change.key.name] = {node, ++node_versions_};
   } else {
     nodes_.erase(change.key.name);
@@ -246,8 +239,7 @@ void SnapshotBuilder::SeePod(const kube::Store<api::Pod>::Change& change) {
 
 void SnapshotBuilder::SeeGpus(const kube::Store<api::Pod>::Change& change) {
   const auto asks = [](const auto& pod) {
-    return pod != nullptr && !IsLabelled(*pod) && !pod->ended() &&
-           (pod->requests.gpus > 0 || !pod->requests.others.empty());
+    return pod != nullptr && !IsLabelled(*pod) && !pod->ended() && pod->requests.MayBeGpus();
   };
   if (asks(change.after)) {
     others_gpus_[change.key.ns][change.key.name] = change.after;
@@ -327,7 +319,7 @@ const planner::Resources& SnapshotBuilder::ForeignUsage::Sum(const std::string& 
   if (!sum || resource != counted) {
     sum.emplace();
     resource = counted;
-    for (const auto& [key, pod] : pods) *sum += Of(pod->requests, resource);
+    for (const auto& [key, pod] : pods) *sum += pod->requests.CountedAs(resource);
   }
   return *sum;
 }
@@ -370,7 +362,7 @@ void SnapshotBuilder::FillForeign(const Ours& ours) {
     const auto there = places.find(RoomTakenOn(*pod));
     if (there == places.end()) continue;
     const auto& [node, resource] = there->second;
-    const planner::Resources taken = Of(pod->requests, resource);
+    const planner::Resources taken = pod->requests.CountedAs(resource);
     const auto counted = ours.find(pod->meta.uid);
     // A learner counts with its job's needs; what it was admitted with beyond those is foreign use.
     node->foreign += counted == ours.end() ? taken : ExcessOf(taken, *counted->second);
@@ -383,15 +375,8 @@ void SnapshotBuilder::FillQueues() {
   snapshot_.queues = book_.QueueViews();
   snapshot_.pools = book_.PoolViews();
   pending_changed_ = true;
-  // A node whose pool counts another resource as GPUs now.
-  for (planner::NodeView& node : snapshot_.nodes) node.pool = book_.PoolOf(node.labels);
-  for (const auto& [name, seen] : nodes_) {
-    const auto at = std::ranges::lower_bound(snapshot_.nodes, name, {}, &planner::NodeView::name);
-    const bool known = at != snapshot_.nodes.end() && at->name == name;
-    const std::optional<planner::NodeView> view = ViewOf(*seen.node);
-    const bool same = known ? view && view->allocatable == at->allocatable : !view;
-    if (!same) changed_nodes_.insert(name);
-  }
+  // Any node may be in another pool now, which may count another resource as GPUs.
+  for (const auto& [name, seen] : nodes_) changed_nodes_.insert(name);
 }
 
 // nullopt: it offers nothing that its pool counts as GPUs.

@@ -3,7 +3,7 @@ from an ordinary pod's creation until it runs on a GPU that the training held.""
 
 from . import container, ordinary_pod, reference
 from .api_server import ApiServer
-from .checks import Check
+from .checks import Check, Outcome, check_training
 from .maintenance import counted
 from .scene import Scene
 from .screen import Screen
@@ -47,9 +47,8 @@ def _train(stage: Stage, screen: Screen) -> list[Check]:
         status = stage.kubectl.json("get", "elastictrainingjob", _NAME)["status"]
     screen.close_table()
     (sha256,) = reference.parameter_hashes(stage.kubectl, [job])
-    same = () if end.parameters_sha256 == sha256 else (f"{end.parameters_sha256}, undisturbed {sha256}",)
     return [
         Check(f"ordinary pods ran within {ordinary_pod.MAX_SECONDS:.0f} s on GPUs that the training held", ordinary_pod.late(seconds)),
         Check("who is preempted has not failed", counted(status)),
-        Check("its result is that of the undisturbed run", same),
+        *check_training([Outcome.of(end, sha256)]),
     ]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from . import reference
 from .api_server import ApiServer
-from .checks import Check
+from .checks import Check, Outcome, check_training
 from .maintenance import counted
 from .scene import Scene
 from .screen import Screen
@@ -91,13 +91,12 @@ def _train(stage: Stage, screen: Screen) -> list[Check]:
         status = stage.kubectl.json("get", "elastictrainingjob", _SLICED)["status"]
     screen.close_table()
     (sha256,) = reference.parameter_hashes(stage.kubectl, [_job(stage, _SLICED)])
-    same = () if end.parameters_sha256 == sha256 else (f"{end.parameters_sha256}, undisturbed {sha256}",)
     capacity = pool.get("capacityGpus")
     return [
         Check("learners ask for slices only", asks_for_others(pods)),
         Check("the pool has the slices", () if capacity == _SLICES else (f"capacityGpus is {capacity}",)),
         Check("nothing has failed", counted(status)),
-        Check("the result is that of the undisturbed run", same),
+        *check_training([Outcome.of(end, sha256)]),
     ]
 
 

@@ -5,7 +5,7 @@ import time
 
 from . import ordinary_pod, reference
 from .api_server import ApiServer
-from .checks import Check
+from .checks import Check, Outcome, check_training
 from .maintenance import counted
 from .scene import Scene
 from .screen import Screen
@@ -65,10 +65,9 @@ def _train(stage: Stage, screen: Screen) -> list[Check]:
     screen.close_table()
     stage.kubectl.run("delete", "pod", _SECOND, "--wait")
     (sha256,) = reference.parameter_hashes(stage.kubectl, [job])
-    same = () if end.parameters_sha256 == sha256 else (f"{end.parameters_sha256}, undisturbed {sha256}",)
     return [
         Check("a pool that does not yield keeps its GPUs", (f"{_FIRST} ran",) if ran_at_once else ()),
         Check(f"pods ran within {ordinary_pod.MAX_SECONDS:.0f} s where the pool yields", ordinary_pod.late(seconds)),
         Check("who yields has not failed", counted(status)),
-        Check("its result is that of the undisturbed run", same),
+        *check_training([Outcome.of(end, sha256)]),
     ]
