@@ -47,14 +47,19 @@ Result<CsvTable> CsvTable::Read(const std::filesystem::path& path,
   if (is_directory) return Invalid(path.string() + " is a directory; name a CSV file");
   const std::uintmax_t bytes = std::filesystem::file_size(path, error);
   if (!error && bytes > kMaxCsvBytes) {
-    return Invalid(Format("{} has {} bytes; split it into files of at most {} bytes",
-                          path.string(), bytes, kMaxCsvBytes));
+    return Invalid(Format("{} has {} bytes; split it into files of at most {} bytes", path.string(),
+                          bytes, kMaxCsvBytes));
   }
   if (error && std::filesystem::exists(path)) {
     return Invalid(path.string() + " is not a regular file; name a CSV file");
   }
-  ASSIGN_OR_RETURN(std::string text, ReadFile(path));
-  return Parse(std::move(text), path.string(), columns);
+  auto text = ReadFile(path);
+  if (!text && text.error().code == ErrorCode::kNotFound) {
+    return Fail(ErrorCode::kNotFound,
+                path.string() + " is missing; add it, or choose another directory");
+  }
+  if (!text) return std::unexpected(std::move(text).error());
+  return Parse(*std::move(text), path.string(), columns);
 }
 
 Result<CsvTable> CsvTable::Parse(std::string text, std::string file,
@@ -76,8 +81,8 @@ Result<CsvTable> CsvTable::Parse(std::string text, std::string file,
     begin = end + 1;
   }
   if (table.rows() == 0) {
-    return Invalid(Format("{}:1: there are no rows; add a header and at least one row",
-                          table.file_));
+    return Invalid(
+        Format("{}:1: there are no rows; add a header and at least one row", table.file_));
   }
   return table;
 }
@@ -136,18 +141,18 @@ Result<std::string> CsvTable::Name(std::size_t row, std::size_t column) const {
   return std::string(text);
 }
 
-Result<double> CsvTable::Number(std::size_t row, std::size_t column, double min) const {
+Result<double> CsvTable::Number(std::size_t row, std::size_t column, double min, double max) const {
   const std::string_view text = Text(row, column);
   double value = 0;
   const char* const end = text.data() + text.size();
   const auto [at, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || at != end || !std::isfinite(value)) {
-    return Wrong(row, Format("'{}' is not a finite number: {}; write one, for example 0.25",
+  if (error == std::errc::invalid_argument || at != end || std::isnan(value)) {
+    return Wrong(row, Format("'{}' is not a number: {}; write one, for example 0.25",
                              columns_[column], Shown(text)));
   }
-  if (value < min) {
-    return Wrong(row, Format("'{}' is {}; write a number of at least {}", columns_[column],
-                             Shown(text), min));
+  if (error != std::errc() || value < min || value > max) {
+    return Wrong(row, Format("'{}' is {}; write a number from {} to {}", columns_[column],
+                             Shown(text), min, max));
   }
   return value;
 }

@@ -21,7 +21,7 @@ inline constexpr std::size_t kMaxCsvRows = 1'000'000;
 class CsvTable {
  public:
   // `columns`: all columns of the file. They may stand in any order. A table without rows is an
-  // error. kInvalid for content, other codes for a file that cannot be read.
+  // error. kNotFound if there is no file, kInvalid for its content.
   static Result<CsvTable> Read(const std::filesystem::path& path,
                                std::span<const std::string_view> columns);
   // `file`: its name in errors.
@@ -35,8 +35,7 @@ class CsvTable {
   std::string_view Text(std::size_t row, std::size_t column) const;
   // The text of a name: not empty, at most 255 letters, digits and "-_.".
   Result<std::string> Name(std::size_t row, std::size_t column) const;
-  // A finite number of at least `min`.
-  Result<double> Number(std::size_t row, std::size_t column, double min) const;
+  Result<double> Number(std::size_t row, std::size_t column, double min, double max) const;
   Result<std::int64_t> Whole(std::size_t row, std::size_t column, std::int64_t min,
                              std::int64_t max) const;
 

@@ -11,12 +11,18 @@ int Learners(const Placement& placement) {
 }
 
 Placement LeastRotation(const Placement& placement) {
-  Placement least = placement;
-  Placement turned = placement;
-  for (std::size_t turn = 1; turn < placement.size(); ++turn) {
-    std::ranges::rotate(turned, turned.begin() + 1);
-    if (turned < least) least = turned;
+  const std::size_t nodes = placement.size();
+  std::size_t best = 0;  // where the least rotation begins
+  for (std::size_t begin = 1; begin < nodes; ++begin) {
+    for (std::size_t at = 0; at < nodes; ++at) {
+      const int here = placement[(begin + at) % nodes];
+      const int there = placement[(best + at) % nodes];
+      if (here < there) best = begin;
+      if (here != there) break;
+    }
   }
+  Placement least = placement;
+  std::ranges::rotate(least, least.begin() + static_cast<std::ptrdiff_t>(best));
   return least;
 }
 

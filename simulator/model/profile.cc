@@ -49,11 +49,10 @@ double Profile::AtBatch(int batch, Value value) const {
 
 GradientStats Profile::Gradients(int epoch, int batch) const {
   const std::size_t row = RowOf(epoch);
-  return {
-      .square =
-          AtBatch(batch, [&](const Validation& each) { return each.epochs[row].gradients.square; }),
-      .variance = AtBatch(
-          batch, [&](const Validation& each) { return each.epochs[row].gradients.variance; })};
+  return {.square = AtBatch(
+              batch, [&](const Validation& each) { return each.epochs[row].gradients.square; }),
+          .variance = AtBatch(
+              batch, [&](const Validation& each) { return each.epochs[row].gradients.variance; })};
 }
 
 double Profile::Iterations(int epoch, int batch) const {

@@ -21,7 +21,7 @@ struct GradientStats {
 
 // A training with one batch, at the end of an epoch.
 struct EpochRow {
-  double progress = 0;    // iterations of the smallest batch that would train as far, from the start
+  double progress = 0;  // iterations of the smallest batch that would train as far, from the start
   double iterations = 0;  // from the start
   GradientStats gradients;
 };
@@ -32,12 +32,12 @@ struct Validation {
   std::vector<EpochRow> epochs;
 };
 
-// What was measured of an application. ReadProfiles checks all that is written here.
+// Measurements of an application. ReadProfiles checks all that is written here.
 struct ProfileTables {
   std::string application;
-  int epochs = 1;     // after which training ends
-  int min_local = 1;  // samples a learner
-  int max_local = 1;  // samples a learner without accumulation
+  int epochs = 1;               // after which training ends
+  int min_local = 1;            // samples a learner
+  int max_local = 1;            // samples a learner without accumulation
   std::optional<int> max_gpus;  // absent: no limit
   std::vector<MeasuredPlacement> placements;
   std::vector<MeasuredSize> scalability;

@@ -26,6 +26,10 @@ constexpr std::int64_t kMaxBatch = 10'000'000;
 constexpr std::int64_t kMaxNodes = 4096;
 constexpr std::int64_t kMaxLearners = 65'536;
 constexpr std::size_t kMaxPlacementNodes = 64;
+// These keep all that is computed from them finite.
+constexpr double kMinStepSeconds = 1e-9;
+constexpr double kMaxStepSeconds = 1e6;
+constexpr double kMaxValue = 1e30;
 
 using Extras = std::map<std::string, std::vector<MeasuredSize>, std::less<>>;
 
@@ -73,10 +77,12 @@ Result<std::vector<Application>> ReadApplications(const CsvTable& table) {
   for (std::size_t row = 0; row < table.rows(); ++row) {
     Application each;
     ASSIGN_OR_RETURN(each.name, table.Name(row, 0));
-    if (each.name.starts_with('.') || !names.insert(each.name).second) {
-      return table.Wrong(row, Format("the application {} is a hidden file or stands there twice; "
-                                     "use another name",
-                                     each.name));
+    if (each.name.starts_with('.')) {
+      return table.Wrong(row, Format("'application' is {}; begin it with a letter", each.name));
+    }
+    if (!names.insert(each.name).second) {
+      return table.Wrong(row,
+                         Format("the application {} stands there twice; remove one", each.name));
     }
     ASSIGN_OR_RETURN(each.epochs, Int(table, row, 1, 1, kMaxEpochs));
     ASSIGN_OR_RETURN(each.batches, Batches(table, row, 2));
@@ -92,9 +98,8 @@ Result<std::vector<Application>> ReadApplications(const CsvTable& table) {
 }
 
 Result<StepTime> ReadStepTime(const CsvTable& table, std::size_t row, std::size_t column) {
-  ASSIGN_OR_RETURN(const double step, table.Number(row, column, 0));
-  ASSIGN_OR_RETURN(const double sync, table.Number(row, column + 1, 0));
-  if (step == 0) return table.Wrong(row, "'step_time' is 0; write the seconds of a step");
+  ASSIGN_OR_RETURN(const double step, table.Number(row, column, kMinStepSeconds, kMaxStepSeconds));
+  ASSIGN_OR_RETURN(const double sync, table.Number(row, column + 1, 0, kMaxStepSeconds));
   if (sync > step) {
     return table.Wrong(row, Format("'sync_time' {} exceeds 'step_time' {}; it is a part of it",
                                    table.Text(row, column + 1), table.Text(row, column)));
@@ -116,8 +121,8 @@ Result<Placement> ReadPlacement(const CsvTable& table, std::size_t row) {
   }
   if (placement.empty()) return table.Wrong(row, "'placement' is empty; write one, for example 4");
   if (placement != LeastRotation(placement)) {
-    return table.Wrong(row, Format("'placement' {} is not the least of its rotations; write that",
-                                   text));
+    return table.Wrong(
+        row, Format("'placement' {} is not the least of its rotations; write that", text));
   }
   return placement;
 }
@@ -192,14 +197,15 @@ Result<std::vector<EpochRow>> ReadEpochs(const CsvTable& table, int epochs) {
   for (std::size_t row = 0; row < table.rows(); ++row) {
     // The column `metric` is not used.
     EpochRow epoch;
-    ASSIGN_OR_RETURN(epoch.progress, table.Number(row, 0, 0));
-    ASSIGN_OR_RETURN(epoch.iterations, table.Number(row, 1, 0));
-    ASSIGN_OR_RETURN(epoch.gradients.square, table.Number(row, 3, 0));
-    ASSIGN_OR_RETURN(epoch.gradients.variance, table.Number(row, 4, 0));
+    ASSIGN_OR_RETURN(epoch.progress, table.Number(row, 0, 0, kMaxValue));
+    ASSIGN_OR_RETURN(epoch.iterations, table.Number(row, 1, 0, kMaxValue));
+    ASSIGN_OR_RETURN(epoch.gradients.square, table.Number(row, 3, 0, kMaxValue));
+    ASSIGN_OR_RETURN(epoch.gradients.variance, table.Number(row, 4, 0, kMaxValue));
     const EpochRow before = found.empty() ? EpochRow{} : found.back();
     if (epoch.progress <= before.progress || epoch.iterations <= before.iterations) {
-      return table.Wrong(row, "'progress' or 'iteration' does not rise; both count from the start "
-                              "of the training, so each row exceeds the one before");
+      return table.Wrong(row,
+                         "'progress' or 'iteration' does not rise; both count from the start "
+                         "of the training, so each row exceeds the one before");
     }
     found.push_back(epoch);
   }
@@ -221,9 +227,10 @@ Result<std::vector<Validation>> ReadValidations(const std::filesystem::path& fol
     const std::filesystem::path path = folder / Format("validation-{}.csv", batch);
     auto table = CsvTable::Read(path, kColumns);
     if (!table && table.error().code == ErrorCode::kNotFound) {
-      return Invalid(Format("{} is missing; add it, or remove {} from 'batches' of {} in "
-                            "applications.csv",
-                            path.string(), batch, application.name));
+      return Invalid(
+          Format("{} is missing; add it, or remove {} from 'batches' of {} in "
+                 "applications.csv",
+                 path.string(), batch, application.name));
     }
     if (!table) return std::unexpected(std::move(table).error());
     ASSIGN_OR_RETURN(auto epochs, ReadEpochs(*table, application.epochs));
@@ -253,16 +260,15 @@ Result<Profile> ReadProfile(const std::filesystem::path& folder, const CsvTable&
   }
   if (application.max_local > tables.max_local ||
       (application.max_local != 0 && application.max_local < tables.min_local)) {
-    return list.Wrong(row, Format("'max_local_batch' is {}, and {}/placements.csv has {} to {}; "
-                                  "choose one of these, or none",
-                                  application.max_local, application.name, tables.min_local,
-                                  tables.max_local));
+    return list.Wrong(
+        row, Format("'max_local_batch' is {}, and {}/placements.csv has {} to {}; "
+                    "choose one of these, or none",
+                    application.max_local, application.name, tables.min_local, tables.max_local));
   }
   if (application.batches.front() < tables.min_local) {
     return list.Wrong(row, Format("the smallest of 'batches' is {}, and {}/placements.csv begins "
                                   "at {} samples a learner; remove smaller batches",
-                                  application.batches.front(), application.name,
-                                  tables.min_local));
+                                  application.batches.front(), application.name, tables.min_local));
   }
   if (application.max_local != 0) tables.max_local = application.max_local;
   ASSIGN_OR_RETURN(const CsvTable scalability,
@@ -290,9 +296,10 @@ Result<Profiles> ReadProfiles(const std::filesystem::path& directory) {
     extras.erase(each.name);
   }
   if (!extras.empty()) {
-    return Invalid(Format("{}: the application {} is not in applications.csv; add it there, or "
-                          "remove its points",
-                          (directory / "extra_points.csv").string(), extras.begin()->first));
+    return Invalid(
+        Format("{}: the application {} is not in applications.csv; add it there, or "
+               "remove its points",
+               (directory / "extra_points.csv").string(), extras.begin()->first));
   }
   return Profiles(std::move(profiles));
 }

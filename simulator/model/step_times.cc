@@ -103,8 +103,8 @@ StepTime StepTimes::At(const Placement& placement, int local) const {
         of_nodes.sizes, learners, [](const OfLearners& size) { return size.learners; },
         [&](const OfLearners& size) { return AtLocal(size.points, local); });
   };
-  return Interpolate(grid_, nodes, [](const OfNodes& of_nodes) { return of_nodes.nodes; },
-                     at_learners);
+  return Interpolate(
+      grid_, nodes, [](const OfNodes& of_nodes) { return of_nodes.nodes; }, at_learners);
 }
 
 const MeasuredPlacement* StepTimes::Find(const Placement& placement) const {

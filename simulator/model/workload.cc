@@ -13,8 +13,8 @@
 namespace pliant::simulator {
 namespace {
 
-constexpr std::array<std::string_view, 5> kColumns = {"name", "time", "application",
-                                                      "num_replicas", "batch_size"};
+constexpr std::array<std::string_view, 5> kColumns = {"name", "time", "application", "num_replicas",
+                                                      "batch_size"};
 constexpr std::int64_t kMaxSeconds = 1'000'000'000;  // 31 years
 constexpr std::int64_t kMaxGpus = 65'536;
 
@@ -35,8 +35,7 @@ Result<JobSpec> ReadJob(const CsvTable& table, std::size_t row, const Profiles& 
   if (batch / gpus < profile.min_local()) {
     return table.Wrong(row, Format("'num_replicas' is {}: fewer than {} of {} samples for each; "
                                    "ask for at most {}",
-                                   gpus, profile.min_local(), batch,
-                                   batch / profile.min_local()));
+                                   gpus, profile.min_local(), batch, batch / profile.min_local()));
   }
   job.batch = static_cast<int>(batch);
   job.gpus = static_cast<int>(gpus);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -71,10 +72,10 @@ void CheckFits(const RoundView& view, const std::vector<Allocation>& allocations
 
 void Plan(std::vector<RunningJob>& jobs, std::int64_t now, const RoundOptions& options,
           RoundPolicy& policy) {
-  RoundView view{.now_seconds = now,
-                 .node_gpus = std::vector<int>(static_cast<std::size_t>(options.nodes),
-                                               options.gpus_per_node),
-                 .jobs = {}};
+  RoundView view{
+      .now_seconds = now,
+      .node_gpus = std::vector<int>(static_cast<std::size_t>(options.nodes), options.gpus_per_node),
+      .jobs = {}};
   for (const RunningJob& job : jobs) {
     if (job.view.spec->submitted_seconds <= now && !job.completed) view.jobs.push_back(job.view);
   }
@@ -118,8 +119,9 @@ Result<std::vector<JobOutcome>> RunRounds(const Profiles& profiles, std::span<co
   for (std::int64_t now = 0; !std::ranges::all_of(running, IsCompleted);) {
     if (now >= options.max_seconds) {
       const auto late = std::ranges::find_if_not(running, IsCompleted);
-      return Invalid(Format("the job {} is not done after {} s; raise max_seconds, or use more GPUs",
-                            late->view.spec->name, now));
+      return Invalid(
+          Format("the job {} is not done after {} s; raise max_seconds, or use more GPUs",
+                 late->view.spec->name, now));
     }
     for (RunningJob& job : running) Step(job, now, options.round_seconds);
     now += options.round_seconds;

@@ -63,8 +63,7 @@ struct Load {
 };
 
 Result<Means> Compare(const Load& load, int workload, const Baseline& baseline, Tally& tally) {
-  const auto path =
-      load.data / ("workloads-" + load.load) / Format("workload-{}.csv", workload);
+  const auto path = load.data / ("workloads-" + load.load) / Format("workload-{}.csv", workload);
   ASSIGN_OR_RETURN(const std::vector<JobSpec> jobs, ReadWorkload(path, load.profiles));
   const std::unique_ptr<RoundPolicy> policy = baseline.make();
   ASSIGN_OR_RETURN(const std::vector<JobOutcome> outcomes,
@@ -73,12 +72,11 @@ Result<Means> Compare(const Load& load, int workload, const Baseline& baseline, 
   for (std::size_t index = 0; index < jobs.size(); ++index) {
     const auto found = load.published.find({workload, jobs[index].name});
     if (found == load.published.end()) {
-      return Invalid(Format("{}: the job {} has no published time; add it", path.string(),
-                            jobs[index].name));
+      return Invalid(
+          Format("{}: the job {} has no published time; add it", path.string(), jobs[index].name));
     }
     const std::int64_t expected = found->second.*baseline.published;
-    const std::int64_t got =
-        outcomes[index].completed_seconds - jobs[index].submitted_seconds;
+    const std::int64_t got = outcomes[index].completed_seconds - jobs[index].submitted_seconds;
     sums.simulated += static_cast<double>(got);
     sums.published += static_cast<double>(expected);
     ++tally.all;
@@ -108,10 +106,9 @@ Status RunAll(const std::filesystem::path& data, Tally& tally) {
         sums.simulated += means.simulated;
         sums.published += means.published;
       }
-      std::printf("%s",
-                  Format("{:<10} load {}              {:>10.1f} {:>10.1f}\n", baseline.name,
-                         load.load, sums.simulated / kWorkloads, sums.published / kWorkloads)
-                      .c_str());
+      std::printf("%s", Format("{:<10} load {}              {:>10.1f} {:>10.1f}\n", baseline.name,
+                               load.load, sums.simulated / kWorkloads, sums.published / kWorkloads)
+                            .c_str());
     }
   }
   return {};

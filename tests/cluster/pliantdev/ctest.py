@@ -17,7 +17,9 @@ from .progress import log_file, phase, say
 from .settings import STATE
 
 # Each set is a label of ctest, and a target that builds its programs.
-SETS = ("unit", "scenario", "property", "simulation", "fuzz", "integration", "python")
+SETS = ("unit", "scenario", "property", "simulation", "fuzz", "fidelity", "integration", "python")
+# Tests whose output is shown, even if they pass.
+PRINTING = ("fidelity_test",)
 SERVED = "integration"  # its tests need a real API server
 
 
@@ -91,6 +93,8 @@ def _run(
     counts = count_results(results)
     if status.returncode != 0 and not counts.failed:
         counts += Counts(failed=1)  # ctest itself failed
+    for name, output in printed(results):
+        say(f"{name}:\n{output}")
     say(f"{title}: {counts}")
     if counts.failed:
         say(f"last lines of {log}:\n{last_lines(log, 60)}")
@@ -137,6 +141,16 @@ def count_results(results: Path) -> Counts:
             cases = (cases or Counts()) + (Counts(passed=1) if passed else Counts(failed=1))
         counts += replace(cases, failures=(test.get("name", "?"),)) if cases.failed else cases
     return counts
+
+
+def printed(results: Path) -> list[tuple[str, str]]:
+    """The names and outputs of the tests whose output is shown."""
+    report = results / "ctest.junit"
+    if not report.exists():
+        return []
+    tests = ElementTree.parse(report).getroot().iter("testcase")
+    found = [(test.get("name", "?"), test.findtext("system-out", "").strip()) for test in tests]
+    return [(name, output) for name, output in found if name in PRINTING]
 
 
 def _google_test_counts(report: Path) -> Counts | None:

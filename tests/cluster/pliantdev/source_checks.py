@@ -10,7 +10,7 @@ FORMATTED = (".cc", ".h", ".cu", ".cuh")
 def check_format() -> None:
     files = [
         str(path.relative_to(REPO))
-        for folder in ("base", "operator", "trainer", "tests")
+        for folder in ("base", "operator", "simulator", "trainer", "tests")
         for path in sorted((REPO / folder).rglob("*"))
         if path.suffix in FORMATTED
     ]

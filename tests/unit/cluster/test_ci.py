@@ -27,7 +27,7 @@ class CiTest(unittest.TestCase):
                 "types",
                 "chart",
                 "compile",
-                "unit, scenario, property, simulation, fuzz, python tests",
+                "unit, scenario, property, simulation, fuzz, fidelity, python tests",
                 "integration tests",
                 "Keras over tensorflow",
                 "Keras over torch",

@@ -133,7 +133,7 @@ class SetsTest(unittest.TestCase):
                 [
                     "chart",
                     "compile",
-                    "unit, scenario, property, simulation, fuzz, python tests",
+                    "unit, scenario, property, simulation, fuzz, fidelity, python tests",
                     "integration tests",
                     *keras,
                     "cluster and images",
