@@ -49,6 +49,10 @@ double Goodput(const Profile& profile, int epoch, const Placement& placement,
   return Gain(profile.Gradients(epoch, batch), scale) / StepSeconds(profile, placement, split);
 }
 
+double Goodput(const Profile& profile, int epoch, const Placement& placement, int batch) {
+  return Goodput(profile, epoch, placement, SplitBatch(profile, batch, Learners(placement)));
+}
+
 bool IsDone(const Profile& profile, const Training& training) {
   return training.epoch >= profile.epochs();
 }

@@ -45,6 +45,8 @@ double Gain(const GradientStats& gradients, double scale);
 // Progress a second, in iterations of the smallest batch, while epoch `epoch` is trained.
 double Goodput(const Profile& profile, int epoch, const Placement& placement,
                const BatchSplit& split);
+// The same for a batch that is divided among the learners of the placement.
+double Goodput(const Profile& profile, int epoch, const Placement& placement, int batch);
 
 // Where the training of a job stands.
 struct Training {

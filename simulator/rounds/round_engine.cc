@@ -23,10 +23,8 @@ struct RunningJob {
 };
 
 void MeasureGoodput(RunningJob& job) {
-  const Profile& profile = *job.view.profile;
-  const Placement placement = PlacementOf(job.view.held);
-  const BatchSplit split = SplitBatch(profile, job.view.spec->batch, Learners(placement));
-  job.goodput = Goodput(profile, job.view.training.epoch, placement, split);
+  job.goodput = Goodput(*job.view.profile, job.view.training.epoch, PlacementOf(job.view.held),
+                        job.view.spec->batch);
 }
 
 // Trains from `begin` for `seconds`.
@@ -104,6 +102,7 @@ Placement PlacementOf(const Allocation& allocation) {
 
 Result<std::vector<JobOutcome>> RunRounds(const Profiles& profiles, std::span<const JobSpec> jobs,
                                           const RoundOptions& options, RoundPolicy& policy) {
+  CHECK(options.round_seconds > 0, "time passes");
   std::vector<RunningJob> running(jobs.size());
   for (std::size_t index = 0; index < jobs.size(); ++index) {
     const JobSpec& spec = jobs[index];

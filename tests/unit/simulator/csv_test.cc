@@ -2,12 +2,13 @@
 
 #include <array>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <string_view>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "tests/unit/simulator/data_folder.h"
 
 namespace pliant::simulator {
 namespace {
@@ -124,13 +125,13 @@ TEST(CsvTest, ALongCellIsShownShort) {
 }
 
 TEST(CsvFileTest, ThatCannotBeReadIsAnError) {
-  const std::filesystem::path folder = testing::TempDir();
-  const auto missing = CsvTable::Read(folder / "no-such.csv", kColumns);
+  const DataFolder folder;
+  const auto missing = CsvTable::Read(folder.path() / "no-such.csv", kColumns);
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().code, ErrorCode::kNotFound);
   EXPECT_THAT(missing.error().message,
               EndsWith("no-such.csv is missing; add it, or choose another directory"));
-  const auto directory = CsvTable::Read(folder, kColumns);
+  const auto directory = CsvTable::Read(folder.path(), kColumns);
   ASSERT_FALSE(directory);
   EXPECT_THAT(directory.error().message, EndsWith("is a directory; name a CSV file"));
   const auto device = CsvTable::Read("/dev/zero", kColumns);
@@ -139,11 +140,11 @@ TEST(CsvFileTest, ThatCannotBeReadIsAnError) {
 }
 
 TEST(CsvFileTest, AHugeFileIsNotRead) {
-  const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "pliant-huge.csv";
-  std::ofstream(path) << "name,size\n";
+  const DataFolder folder;
+  const std::filesystem::path path = folder.path() / "huge.csv";
+  folder.Write("huge.csv", "name,size\n");
   std::filesystem::resize_file(path, kMaxCsvBytes + 1);  // sparse
   const auto table = CsvTable::Read(path, kColumns);
-  std::filesystem::remove(path);
   ASSERT_FALSE(table);
   EXPECT_THAT(table.error().message,
               EndsWith("has 16777217 bytes; split it into files of at most 16777216 bytes"));

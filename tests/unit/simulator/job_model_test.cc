@@ -77,6 +77,7 @@ TEST(JobModelTest, GoodputIsGainPerStepTime) {
   // Scale 4, square 5, variance 3: gain 8 / 5.75. A step takes 2 + 1 s.
   const BatchSplit split = SplitBatch(profile, 32, 2);
   EXPECT_DOUBLE_EQ(Goodput(profile, 0, {2}, split), 8 / 5.75 / 3);
+  EXPECT_EQ(Goodput(profile, 0, {2}, 32), Goodput(profile, 0, {2}, split));
   // In the second epoch there is only noise.
   EXPECT_DOUBLE_EQ(Goodput(profile, 1, {2}, split), 4.0 / 3);
 }
