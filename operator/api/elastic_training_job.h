@@ -53,10 +53,12 @@ struct CheckpointSpec {
   bool operator==(const CheckpointSpec&) const = default;
 };
 
+inline constexpr std::chrono::seconds kDefaultCooldown{30};
+
 struct ResizeSpec {
   std::chrono::seconds grace_period{60};
   std::chrono::seconds min_runtime{0};
-  std::chrono::seconds cooldown{30};
+  std::chrono::seconds cooldown = kDefaultCooldown;
 
   bool operator==(const ResizeSpec&) const = default;
 };
@@ -81,6 +83,8 @@ struct JobSpec {
   std::string queue{planner::kBuiltInQueue};
   int priority = 5000;                // 5000 if the job asks for none
   std::optional<int> priority_asked;  // absent: the default of its queue applies
+  // Absent: kDefaultCooldown, or none if its queue shares by speed.
+  std::optional<std::chrono::seconds> cooldown_asked;
   bool suspend = false;
   Elastic elastic;
   TrainingSpec training;

@@ -48,10 +48,13 @@ void ReadCheckpoint(Fields& fields, CheckpointSpec& checkpoint) {
   });
 }
 
-void ReadResize(Fields& fields, ResizeSpec& resize) {
+void ReadResize(Fields& fields, JobSpec& spec) {
+  ResizeSpec& resize = spec.resize;
   resize.grace_period = std::chrono::seconds(fields.Int("gracePeriodSeconds", 60, 1, 3585));
   resize.min_runtime = std::chrono::seconds(fields.Int("minRuntimeSeconds", 0, 0, 86400));
-  resize.cooldown = std::chrono::seconds(fields.Int("cooldownSeconds", 30, 0, 3600));
+  if (const auto asked = fields.OptionalInt("cooldownSeconds", 0, 3600)) {
+    spec.cooldown_asked = resize.cooldown = std::chrono::seconds(*asked);
+  }
 }
 
 std::optional<std::chrono::seconds> OptionalSeconds(Fields& fields, const char* name,
@@ -82,7 +85,7 @@ void ReadSpec(Fields& fields, const JobSettings& settings, JobSpec& spec) {
   fields.Object("elastic", [&](Fields& f) { ReadElastic(f, spec.elastic); });
   fields.Object("training", [&](Fields& f) { ReadTraining(f, spec.training); });
   fields.Object("checkpoint", [&](Fields& f) { ReadCheckpoint(f, spec.checkpoint); });
-  fields.Object("resize", [&](Fields& f) { ReadResize(f, spec.resize); });
+  fields.Object("resize", [&](Fields& f) { ReadResize(f, spec); });
   using enum planner::PlacementPolicy;
   spec.placement = ReadEnum(fields, "placement", kPack, std::array{kPack, kSpread});
   fields.Object("failurePolicy", [&](Fields& f) {

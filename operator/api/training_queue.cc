@@ -11,7 +11,8 @@ namespace pliant::api {
 namespace {
 
 constexpr std::array kPolicies = {QueuePolicy::kFairShare, QueuePolicy::kPriority,
-                                  QueuePolicy::kFifo};
+                                  QueuePolicy::kFifo, QueuePolicy::kThroughput};
+constexpr std::array kBiases = {Bias::kNone, Bias::kShortJobs};
 constexpr std::array kQueueings = {Queueing::kBestEffort, Queueing::kStrict};
 constexpr std::array kReclaims = {Reclaim::kEvict, Reclaim::kShrinkOnly};
 constexpr std::array kStops = {QueueStop::kNone, QueueStop::kHold, QueueStop::kDrain};
@@ -44,6 +45,7 @@ void ReadQueueSpec(Fields& fields, TrainingQueueSpec& spec) {
     fields.Wrong("lendingLimit", "greater than guaranteed");
   }
   spec.policy = ReadEnum(fields, "policy", spec.policy, kPolicies);
+  spec.bias = ReadEnum(fields, "bias", spec.bias, kBiases);
   spec.queueing = ReadEnum(fields, "queueing", spec.queueing, kQueueings);
   spec.reclaim = ReadEnum(fields, "reclaim", spec.reclaim, kReclaims);
   fields.Object("priority", [&](Fields& f) { spec.priority = ReadPriority(f); });
@@ -71,6 +73,8 @@ TrainingQueueStatus ReadQueueStatus(Fields& fields) {
 std::string_view ToString(Queueing queueing) {
   return queueing == Queueing::kBestEffort ? "BestEffort" : "Strict";
 }
+
+std::string_view ToString(Bias bias) { return bias == Bias::kNone ? "None" : "ShortJobs"; }
 
 std::string_view ToString(Reclaim reclaim) {
   return reclaim == Reclaim::kEvict ? "Evict" : "ShrinkOnly";

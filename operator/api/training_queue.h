@@ -30,6 +30,10 @@ inline constexpr int kMaxHalfLifeSeconds = 31'536'000;  // a year
 enum class Queueing { kBestEffort, kStrict };
 std::string_view ToString(Queueing queueing);
 
+// Which jobs weigh more than by their priority, if the policy is Throughput.
+enum class Bias { kNone, kShortJobs };
+std::string_view ToString(Bias bias);
+
 // How a queue gets its guaranteed GPUs back.
 enum class Reclaim {
   kEvict,       // jobs of borrowing queues shrink; if their minimums stand in the way, they requeue
@@ -54,6 +58,7 @@ struct TrainingQueueSpec {
   // Unused guaranteed GPUs that other queues may borrow; absent: all.
   std::optional<int> lending_limit;
   QueuePolicy policy = QueuePolicy::kFairShare;
+  Bias bias = Bias::kNone;
   Queueing queueing = Queueing::kBestEffort;
   Reclaim reclaim = Reclaim::kEvict;
   QueuePriority priority;

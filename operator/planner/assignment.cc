@@ -165,6 +165,16 @@ bool Assignment::Add(JobIndex job, LearnerCount learners) {
   return true;
 }
 
+LearnerCount Assignment::LearnersThatFit(JobIndex job, LearnerCount most) {
+  const std::int64_t left = (free_gpus_ + overcommitted_gpus_) / model_.jobs[job].needs().gpus;
+  most = static_cast<LearnerCount>(std::min<std::int64_t>(most, left));
+  const Moment before = Now();
+  LearnerCount added = 0;
+  while (added < most && IsInBudget(job, 1) && AddOne(job)) ++added;
+  if (added > 0) ReturnTo(before);
+  return added;
+}
+
 void Assignment::Remove(JobIndex job, LearnerCount learners) {
   const Job& of = model_.jobs[job];
   for (; learners > 0; --learners) {

@@ -55,6 +55,8 @@ class Assignment {
 
   bool AddOn(JobIndex job, NodeIndex node);           // adds one learner on this node, if it fits
   bool Add(JobIndex job, LearnerCount learners = 1);  // adds `learners` on any nodes, all or none
+  // How many learners Add could add, up to `most`.
+  LearnerCount LearnersThatFit(JobIndex job, LearnerCount most);
   // Removes learners, first of all those that do not hold GPUs yet. The job has at least
   // `learners`.
   void Remove(JobIndex job, LearnerCount learners);

@@ -73,6 +73,8 @@ std::string_view ToString(QueuePolicy policy) {
       return "Priority";
     case QueuePolicy::kFifo:
       return "Fifo";
+    case QueuePolicy::kThroughput:
+      return "Throughput";
   }
   return "Unknown";
 }

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "operator/planner/speed_curve.h"
+
 // The planner's input: one plain value that the controller builds from its stores. It compares and
 // prints, so that a test, a log and a replay show the same thing.
 namespace pliant::planner {
@@ -179,6 +181,8 @@ enum class QueuePolicy {
   kFairShare,  // its jobs share by priority, which is a weight
   kPriority,   // a job of a higher priority gets all that it can use before the next one grows
   kFifo,       // the same, in the order in which they were submitted
+  // Its jobs share by priority and by what more GPUs add to their measured speed.
+  kThroughput,
 };
 std::string_view ToString(QueuePolicy policy);
 
@@ -206,6 +210,8 @@ struct QueueView {
   // GPU time that a job has attained counts half after this time.
   Seconds half_life{24 * 3600};
   QueueStop stop = QueueStop::kNone;
+  // kThroughput: whether jobs with little work left weigh more.
+  bool favors_short_jobs = false;
   bool operator==(const QueueView&) const = default;
 };
 
@@ -225,6 +231,7 @@ struct JobView {
   LearnerCount max_learners = 1;
   std::optional<LearnerCount> learners_asked;  // number of learners that its program requested
   int logical_shards = 1;                      // as frozen in status.training
+  SpeedCurve speeds;                           // on as few nodes as possible
   Reproducibility reproducibility = Reproducibility::kBitwise;
   PodNeeds needs;  // needs.resources.gpus is gpusPerLearner
   PlacementPolicy placement = PlacementPolicy::kPack;
@@ -249,6 +256,8 @@ struct JobView {
       below_minimum_since;  // since when it has had fewer than min_learners learners
   // The time that its training still takes at its present speed; absent: unknown.
   std::optional<std::int64_t> remaining_seconds;
+  // The time that it would still take with one learner; absent: unknown.
+  std::optional<std::int64_t> alone_seconds;
   Seconds min_runtime{0};
   Seconds cooldown{30};
   // The grant of a learner that is kStarting, or refused, for this long is withdrawn.

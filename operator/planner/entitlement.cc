@@ -143,7 +143,7 @@ std::vector<QueueShares> EntitleQueues(const Model& model, const std::vector<Sha
   return queues;
 }
 
-void EntitleJobs(const Model& model, const std::vector<QueueShares>& queues,
+void EntitleJobs(const Model& model, const Policy& policy, const std::vector<QueueShares>& queues,
                  std::vector<Share>& shares) {
   for (QueueIndex index = 0; index < std::ssize(queues); ++index) {
     const Queue& queue = model.queues[index];
@@ -154,12 +154,16 @@ void EntitleJobs(const Model& model, const std::vector<QueueShares>& queues,
       const Job& of = model.jobs[job];
       const std::int64_t gpus = of.needs().gpus;
       const LearnerCount usable = std::max(of.usable, of.minimum);
-      claimants.push_back({.weight = of.view->priority,
+      claimants.push_back({.weight = of.weight,
                            .kept = of.minimum * gpus,
                            .cap = usable * gpus,
-                           .held = std::ssize(of.held) * gpus});
+                           .held = std::ssize(of.held) * gpus,
+                           .speeds = of.speeds,
+                           .seats_per_learner = gpus,
+                           .hold_percent = policy.hold_percent});
     }
-    const bool in_order = queue.view->policy != QueuePolicy::kFairShare;
+    const bool in_order =
+        queue.view->policy == QueuePolicy::kPriority || queue.view->policy == QueuePolicy::kFifo;
     const std::int64_t seats = queues[index].entitled_gpus;
     const std::vector<std::int64_t> entitled =
         in_order ? ApportionInOrder(claimants, seats) : Apportion(claimants, seats);

@@ -24,7 +24,7 @@ QueueClaims ClaimsOnMoreNodes(const Model& model, const std::vector<Share>& shar
 std::vector<QueueShares> EntitleQueues(const Model& model, const std::vector<Share>& shares);
 
 // Divides the entitlement of each queue among its admitted jobs: sets Share::entitled_gpus.
-void EntitleJobs(const Model& model, const std::vector<QueueShares>& queues,
+void EntitleJobs(const Model& model, const Policy& policy, const std::vector<QueueShares>& queues,
                  std::vector<Share>& shares);
 
 }  // namespace pliant::planner

@@ -7,35 +7,40 @@
 #include <vector>
 
 #include "operator/planner/entitlement.h"
+#include "operator/planner/quotient.h"
 #include "operator/planner/sizes.h"
+#include "operator/planner/speed_curve.h"
 
 namespace pliant::planner {
 namespace {
 
-// The next size that a job may get, and its claim to the last GPU of it by Sainte-Laguë's rule.
+// The next size that a job may get, and its claim to the GPUs of it.
 struct NextSize {
   JobIndex job = 0;
   LearnerCount to = 0;
   std::int64_t more_gpus = 0;
   // In queues whose jobs have precedence, the highest goes first; else all have 0.
   std::int64_t precedence = 0;
-  std::int64_t priority = 0;
-  std::int64_t divisor = 1;  // 2 * GPUs held + 1, if a learner has one GPU
-  bool keeps = false;        // the job already has these learners
+  Quotient claim;
+  bool keeps = false;  // the job already has these learners
   WallTime submitted;
 
   // Whether it comes after the other. Among equal claims the one that changes nothing goes first,
   // then the older job.
   bool operator<(const NextSize& other) const {
-    return std::tuple(precedence, priority * other.divisor, keeps, other.submitted, other.job) <
-           std::tuple(other.precedence, other.priority * divisor, other.keeps, submitted, job);
+    return std::tuple(precedence, claim, keeps, other.submitted, other.job) <
+           std::tuple(other.precedence, other.claim, other.keeps, submitted, job);
   }
 };
 
 class Filler {
  public:
-  Filler(const Model& model, Protection protection, Sharing& sharing)
-      : model_(model), protection_(protection), sharing_(sharing), next_(model.queues.size()) {}
+  Filler(const Model& model, const Policy& policy, Protection protection, Sharing& sharing)
+      : model_(model),
+        policy_(policy),
+        protection_(protection),
+        sharing_(sharing),
+        next_(model.queues.size()) {}
 
   void Run() {
     Fill([this](JobIndex job) { return EntitledSize(job); });
@@ -59,36 +64,52 @@ class Filler {
     return static_cast<LearnerCount>(std::min<std::int64_t>(entitled, of.demand));
   }
 
-  // The next size for the job; nullopt if it has all that it may have.
-  template <typename MaxSize>
-  std::optional<NextSize> Next(JobIndex job, const MaxSize& max_size) const {
+  // The most that the job may have if it has up to `size` for its own sake.
+  LearnerCount MaxSize(JobIndex job, LearnerCount size) const {
     const Job& of = model_.jobs[job];
-    const LearnerCount now = sharing_.assignment.LearnersOf(job);
-    LearnerCount max = max_size(job);
+    LearnerCount max = size;
     if (protection_ == Protection::kFreshAndFrozen && of.frozen_size) max = *of.frozen_size;
     // Nobody decides on a queue that does not exist, nor on its pool: its jobs keep what they have.
     if (!model_.QueueOf(job).exists) {
       max = std::min(max, static_cast<LearnerCount>(std::ssize(of.held)));
     }
-    const std::optional<LearnerCount> to = NextFasterSize(*of.view, now);
-    if (!to || *to > max) return std::nullopt;
-    const QueuePolicy policy = model_.QueueOf(job).view->policy;
-    const std::int64_t age = -of.view->submitted.time_since_epoch().count();
-    return NextSize{.job = job,
-                    .to = *to,
-                    .more_gpus = model_.GpusOf(job, *to - now),
-                    .precedence = policy == QueuePolicy::kPriority ? of.view->priority
-                                  : policy == QueuePolicy::kFifo   ? age
-                                                                   : 0,
-                    .priority = of.view->priority,
-                    .divisor = of.needs().gpus * (2 * std::int64_t{*to} - 1),
-                    .keeps = *to <= std::ssize(of.held),
-                    .submitted = of.view->submitted};
+    return max;
   }
 
-  template <typename MaxSize>
-  void Push(JobIndex job, const MaxSize& max_size) {
-    if (const auto next = Next(job, max_size)) {
+  // The next size for the job, up to `max`; nullopt if it has all that it may have.
+  std::optional<NextSize> Next(JobIndex job, LearnerCount max) const {
+    const Job& of = model_.jobs[job];
+    const LearnerCount now = sharing_.assignment.LearnersOf(job);
+    const QueuePolicy policy = model_.QueueOf(job).view->policy;
+    const std::int64_t age = -of.view->submitted.time_since_epoch().count();
+    NextSize next{.job = job,
+                  .precedence = policy == QueuePolicy::kPriority ? of.view->priority
+                                : policy == QueuePolicy::kFifo   ? age
+                                                                 : 0,
+                  .submitted = of.view->submitted};
+    if (of.speeds != nullptr) {
+      const auto larger = BestLargerSize(*of.speeds, now, max);
+      if (!larger) return std::nullopt;
+      next.to = larger->to;
+      next.more_gpus = model_.GpusOf(job, next.to - now);
+      next.keeps = next.to <= std::ssize(of.held);
+      next.claim =
+          ClaimBySpeed(of.weight, *larger, next.more_gpus, next.keeps ? policy_.hold_percent : 0);
+      return next;
+    }
+    const std::optional<LearnerCount> to = NextFasterSize(*of.view, now);
+    if (!to || *to > max) return std::nullopt;
+    next.to = *to;
+    next.more_gpus = model_.GpusOf(job, next.to - now);
+    next.keeps = next.to <= std::ssize(of.held);
+    // By Sainte-Laguë's rule, to the last GPU of it.
+    next.claim = {.numerator = of.weight,
+                  .divisor = of.needs().gpus * (2 * std::int64_t{next.to} - 1)};
+    return next;
+  }
+
+  void Push(JobIndex job, LearnerCount max) {
+    if (const auto next = Next(job, max)) {
       std::vector<NextSize>& sizes = next_[model_.jobs[job].queue];
       sizes.push_back(*next);
       std::push_heap(sizes.begin(), sizes.end());
@@ -120,18 +141,22 @@ class Filler {
     return best;
   }
 
-  template <typename MaxSize>
-  void Fill(const MaxSize& max_size) {
+  template <typename Size>
+  void Fill(const Size& size) {
     for (JobIndex job = 0; job < std::ssize(model_.jobs); ++job) {
       const bool grows = sharing_.shares[job].standing == AdmissionState::kAdmitted;
-      if (grows) Push(job, max_size);
+      if (grows) Push(job, MaxSize(job, size(job)));
     }
     while (const std::optional<QueueIndex> queue = NextQueue()) {
       std::vector<NextSize>& sizes = next_[*queue];
       std::pop_heap(sizes.begin(), sizes.end());
       const NextSize top = sizes.back();
       sizes.pop_back();
-      if (Grant(top)) Push(top.job, max_size);
+      if (Grant(top)) {
+        Push(top.job, MaxSize(top.job, size(top.job)));
+      } else if (model_.jobs[top.job].speeds != nullptr) {
+        Push(top.job, LargestBelow(top));
+      }
     }
   }
 
@@ -166,7 +191,14 @@ class Filler {
     return false;
   }
 
+  // A bound of the sizes to try after this one was refused.
+  LearnerCount LargestBelow(const NextSize& size) {
+    const LearnerCount now = sharing_.assignment.LearnersOf(size.job);
+    return now + sharing_.assignment.LearnersThatFit(size.job, size.to - now - 1);
+  }
+
   const Model& model_;
+  const Policy& policy_;
   const Protection protection_;
   Sharing& sharing_;
   std::vector<std::vector<NextSize>> next_;  // by queue: a heap
@@ -175,9 +207,9 @@ class Filler {
 
 }  // namespace
 
-void FillUp(const Model& model, Protection protection, Sharing& sharing) {
-  EntitleJobs(model, sharing.queues, sharing.shares);
-  Filler(model, protection, sharing).Run();
+void FillUp(const Model& model, const Policy& policy, Protection protection, Sharing& sharing) {
+  EntitleJobs(model, policy, sharing.queues, sharing.shares);
+  Filler(model, policy, protection, sharing).Run();
 }
 
 }  // namespace pliant::planner

@@ -9,6 +9,6 @@ namespace pliant::planner {
 // can use; the next plan starts with entitlements again, so it is taken back first. The next
 // learner goes to the queue with the highest claim, and in it to a job by the queue's policy.
 // Sets Share::learners, entitled_learners and stopped_by.
-void FillUp(const Model& model, Protection protection, Sharing& sharing);
+void FillUp(const Model& model, const Policy& policy, Protection protection, Sharing& sharing);
 
 }  // namespace pliant::planner

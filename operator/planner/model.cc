@@ -17,6 +17,7 @@
 #include "operator/planner/gpu_products.h"
 #include "operator/planner/pending_pods.h"
 #include "operator/planner/sizes.h"
+#include "operator/planner/speed_sharing.h"
 
 namespace pliant::planner {
 namespace {
@@ -70,6 +71,7 @@ class Builder {
     for (const Node& node : model_.nodes) node_views_.push_back(node.view);
     model_.topology = Topology(model_.pool.topology_keys, node_views_);
     AddJobs();
+    AddQueues();
     only_product_ = OnlyProduct();
     for (Job& job : model_.jobs) {
       CountOccupied(job);
@@ -84,9 +86,8 @@ class Builder {
     if (!only_product_) ChooseProducts();
     SetBudgets();
     for (Job& job : model_.jobs) {
-      if (job.active) job.usable = UsableLearners(job);
+      if (job.active) job.usable = UsefulLearners(job, UsableLearners(job));
     }
-    AddQueues();
     for (const Node& node : model_.nodes) {
       model_.capacity_gpus += std::max(node.room.gpus, node.held_gpus);
     }
@@ -313,7 +314,9 @@ class Builder {
       if (obstacle != Obstacle::kNone) continue;
       if (std::ranges::binary_search(key.avoided, node.name)) continue;
       fit.nodes.push_back(index);
-      fit.slots += TimesIn(node.room, fit.needs);
+      const std::int64_t slots = TimesIn(node.room, fit.needs);
+      fit.slots += slots;
+      fit.slots_of_largest = std::max(fit.slots_of_largest, slots);
     }
     model_.fits.push_back(std::move(fit));
     return at->second;
@@ -361,6 +364,9 @@ class Builder {
 
   void SetDemand(Job& job) const {
     const JobView& view = *job.view;
+    const QueueView& queue = *model_.queues[job.queue].view;
+    job.weight = WeightOf(view, queue);
+    job.speeds = SharedCurve(view, queue);
     const LearnerCount shards = ShardLimit(view);
     job.minimum = std::min(view.min_learners, shards);
     job.demand = view.max_learners;
@@ -375,6 +381,11 @@ class Builder {
     if (job.cap && job.cap->until > snapshot_.now && job.cap->learners < job.demand) {
       job.demand = job.cap->learners;
       job.limit = DemandLimit::kCap;
+    }
+    const LearnerCount useful = UsefulLearners(job, job.demand);
+    if (useful < job.demand) {
+      job.demand = useful;
+      job.limit = DemandLimit::kSpeed;
     }
   }
 

@@ -46,12 +46,13 @@ struct Fit {
   Resources needs;
   std::optional<std::string_view> product;  // only nodes of this GPU product; absent: any
   std::vector<NodeIndex> nodes;
-  std::int64_t slots = 0;  // learners that fit on the nodes if they are empty
+  std::int64_t slots = 0;             // learners that fit on the nodes if they are empty
+  std::int64_t slots_of_largest = 0;  // the same on the node that takes most
   // Obstacles by node, for all nodes; that learners failed on a node is not counted here.
   std::vector<Obstacle> obstacles;
 };
 
-enum class DemandLimit { kMaximum, kShards, kProgram, kCap };
+enum class DemandLimit { kMaximum, kShards, kProgram, kCap, kSpeed };
 
 struct Queue {
   const QueueView* view = nullptr;  // never null
@@ -73,6 +74,9 @@ struct Job {
   // product.
   std::vector<int> other_fits;
   std::optional<int> budget;  // of its namespace; absent: it has none
+  std::int64_t weight = 1;    // among the jobs of its queue
+  // Null: it shares as if its speed were in proportion to its learners.
+  const SpeedCurve* speeds = nullptr;
   LearnerCount minimum = 1;
   LearnerCount demand = 1;
   LearnerCount usable = 1;  // the part of the demand that fits, and that its namespace may have

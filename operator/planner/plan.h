@@ -34,6 +34,9 @@ struct Policy {
   Seconds yield_pause{600};
   // A job that has waited for this long requests nodes: often GPUs become free sooner.
   Seconds request_nodes_after{10};
+  // QueuePolicy::kThroughput: the claim of a job to learners that it has counts this much more, so
+  // that learners do not move for little.
+  int hold_percent = 25;
   bool operator==(const Policy&) const = default;
 };
 

@@ -14,6 +14,7 @@
 
 #include "base/format.h"
 #include "operator/planner/feasibility.h"
+#include "operator/planner/speed_curve.h"
 
 namespace pliant::planner {
 namespace {
@@ -64,12 +65,23 @@ std::string QueuePart(const ReasonFacts& facts) {
   return Sentence(", which is entitled to ", Counted(facts.queue.entitled_gpus, "GPU"));
 }
 
+// Whether the job's share is in proportion to its priority.
+bool IsByWeight(const ReasonFacts& facts) {
+  const QueuePolicy policy = facts.model.QueueOf(facts.job).view->policy;
+  return policy == QueuePolicy::kFairShare ||
+         (policy == QueuePolicy::kThroughput && facts.model.jobs[facts.job].speeds == nullptr);
+}
+
 // "fair share 1/3 by priority 5000 of 15000 in queue default"
 std::string FairShare(const ReasonFacts& facts) {
   const JobView& view = *facts.model.jobs[facts.job].view;
   switch (facts.model.QueueOf(facts.job).view->policy) {
     case QueuePolicy::kFairShare:
       break;
+    case QueuePolicy::kThroughput:
+      if (IsByWeight(facts)) break;
+      return Sentence("share by speed and priority ", view.priority, " in queue ", view.queue,
+                      QueuePart(facts));
     case QueuePolicy::kPriority:
       return Sentence("what jobs of a higher priority than ", view.priority, " leave in queue ",
                       view.queue, QueuePart(facts));
@@ -89,6 +101,31 @@ std::string Budget(const ReasonFacts& facts) {
                   Counted(facts.model.budgets[*job.budget].gpus, "GPU"));
 }
 
+// "5 to 7 would be slower, they need a second node; " about the sizes that the job passes over to
+// its next one; "" if it passes over none, or has no curve. In GPUs.
+std::string SizesPassedOver(const ReasonFacts& facts) {
+  const Job& job = facts.model.jobs[facts.job];
+  const LearnerCount now = facts.given.learners;
+  if (job.speeds == nullptr || now >= job.view->max_learners) return "";
+  const auto next = BestLargerSize(*job.speeds, now, job.view->max_learners);
+  const LearnerCount last = next ? next->to - 1 : job.view->max_learners;
+  if (last == now) return "";
+  const std::int64_t gpus = job.needs().gpus;
+  const int fastest = SpeedWith(*job.speeds, FastestSize(*job.speeds, now + 1, last));
+  const int speed = SpeedWith(*job.speeds, now);
+  std::string text = Sentence((now + 1) * gpus);
+  if (last > now + 1) text += Sentence(" to ", last * gpus);
+  text += fastest < speed    ? " would be slower"
+          : fastest == speed ? " would be no faster"
+                             : " would add little";
+  const std::int64_t on_a_node = facts.assignment.FitOf(facts.job).slots_of_largest;
+  if (on_a_node > 0 && now % on_a_node == 0) {
+    text += Sentence(last > now + 1 ? ", they need a " : ", it needs a ",
+                     now == on_a_node ? "second" : "further", " node");
+  }
+  return text + "; ";
+}
+
 Reason AtDemand(const ReasonFacts& facts) {
   const Job& job = facts.model.jobs[facts.job];
   switch (job.limit) {
@@ -101,6 +138,9 @@ Reason AtDemand(const ReasonFacts& facts) {
     case DemandLimit::kProgram:
       return {ReasonCode::kProgramAsked, Sentence(Gpus(facts), "the program asked for ",
                                                   Counted(*job.view->learners_asked, "learner"))};
+    case DemandLimit::kSpeed:
+      return {ReasonCode::kNoFasterSize,
+              Sentence(Gpus(facts), SizesPassedOver(facts), FairShare(facts))};
     case DemandLimit::kCap:
       return {ReasonCode::kGrantWithdrawn,
               Sentence(Gpus(facts),
@@ -114,8 +154,7 @@ Reason AtDemand(const ReasonFacts& facts) {
 // Whether the minimum is more than priority alone would give.
 bool MinimumIsAboveShare(const ReasonFacts& facts) {
   const Job& job = facts.model.jobs[facts.job];
-  const bool by_weight = facts.model.QueueOf(facts.job).view->policy == QueuePolicy::kFairShare;
-  return by_weight && facts.given.learners == job.minimum &&
+  return IsByWeight(facts) && facts.given.learners == job.minimum &&
          job.minimum * job.needs().gpus * facts.priorities >
              job.view->priority * facts.queue.entitled_gpus;
 }
@@ -133,8 +172,7 @@ std::string OneProduct(const ReasonFacts& facts) {
 // Whether it has all nodes that it can use, and less than priority would give.
 bool NodesAreBelowShare(const ReasonFacts& facts) {
   const Job& job = facts.model.jobs[facts.job];
-  const bool by_weight = facts.model.QueueOf(facts.job).view->policy == QueuePolicy::kFairShare;
-  return by_weight && facts.given.learners >= facts.assignment.FitOf(facts.job).slots &&
+  return IsByWeight(facts) && facts.given.learners >= facts.assignment.FitOf(facts.job).slots &&
          facts.given.learners * job.needs().gpus * facts.priorities <
              job.view->priority * facts.queue.entitled_gpus;
 }
@@ -182,6 +220,10 @@ Reason Admitted(const ReasonFacts& facts) {
                                                                         : stopped_by) {
     case StoppedBy::kDemand:
     case StoppedBy::kSizes:
+      if (job.speeds != nullptr) {
+        return {ReasonCode::kNoFasterSize,
+                Sentence(Gpus(facts), SizesPassedOver(facts), FairShare(facts))};
+      }
       return {ReasonCode::kNoFasterSize,
               Sentence(Gpus(facts), "with ", job.view->logical_shards,
                        " logical shards the next larger sizes are no faster; ", FairShare(facts))};
@@ -200,7 +242,7 @@ Reason Admitted(const ReasonFacts& facts) {
     case StoppedBy::kOthers:
       break;
   }
-  return {ReasonCode::kFairShare, Sentence(Gpus(facts), FairShare(facts))};
+  return {ReasonCode::kFairShare, Sentence(Gpus(facts), SizesPassedOver(facts), FairShare(facts))};
 }
 
 // "no node can run a learner: 1 cordoned, 2 with too little memory"

@@ -16,7 +16,7 @@ Sharing ShareOut(const Model& model, const Policy& policy, Protection protection
                     .assignment = Assignment(model)};
     Admission admission(model, policy, protection, passing, sharing);
     admission.Run();
-    FillUp(model, protection, sharing);
+    FillUp(model, policy, protection, sharing);
     if (is_last) return sharing;
     passing = admission.WhoMayPass();
     if (passing.empty()) return sharing;

@@ -41,6 +41,8 @@ inline constexpr Bounds kHalfLife{api::kMinHalfLifeSeconds, api::kMaxHalfLifeSec
 inline constexpr Bounds kShards{1, api::kMaxLogicalShards};
 inline constexpr Bounds kAttained{0, 100'000'000'000'000};
 inline constexpr Bounds kCount{0, 1 << 20};
+inline constexpr Bounds kSpeed{0, planner::kMaxSpeed};
+inline constexpr Bounds kPercent{0, 1000};
 inline constexpr Bounds kSeconds{0, api::kMaxSeconds};
 inline constexpr Bounds kSomeSeconds{1, api::kMaxSeconds};
 // Milliseconds from 1970 to 9999.
@@ -138,6 +140,7 @@ void Describe(auto& to, T& queue) {
   to.Flag("evicts", queue.evicts);
   to.Duration("halfLifeSeconds", queue.half_life, kHalfLife);
   to.Enum("stop", queue.stop);
+  to.Flag("favorsShortJobs", queue.favors_short_jobs);
 }
 
 template <Is<planner::PoolView> T>
@@ -161,6 +164,7 @@ void Describe(auto& to, T& job) {
   to.Number("maxLearners", job.max_learners, kLearners);
   to.Number("learnersAsked", job.learners_asked, kCount);
   to.Number("logicalShards", job.logical_shards, kShards);
+  to.Numbers("speeds", job.speeds, kSpeed);
   to.Enum("reproducibility", job.reproducibility);
   to.Object("needs", job.needs);
   to.Enum("placement", job.placement);
@@ -176,6 +180,7 @@ void Describe(auto& to, T& job) {
   to.Time("resized", job.resized);
   to.Time("belowMinimumSince", job.below_minimum_since);
   to.Number("remainingSeconds", job.remaining_seconds, kSeconds);
+  to.Number("aloneSeconds", job.alone_seconds, Bounds{});
   to.Duration("minRuntimeSeconds", job.min_runtime, kSeconds);
   to.Duration("cooldownSeconds", job.cooldown, kSeconds);
   to.Duration("startTimeoutSeconds", job.start_timeout, kSeconds);
@@ -223,6 +228,7 @@ void Describe(auto& to, T& policy) {
   to.Duration("yieldForSeconds", policy.yield_for, kSomeSeconds);
   to.Duration("yieldPauseSeconds", policy.yield_pause, kSeconds);
   to.Duration("requestNodesAfterSeconds", policy.request_nodes_after, kSeconds);
+  to.Number("holdPercent", policy.hold_percent, kPercent);
 }
 
 template <Is<planner::Reason> T>

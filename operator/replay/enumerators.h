@@ -18,7 +18,7 @@ inline constexpr auto kLast<planner::PlacementPolicy> = planner::PlacementPolicy
 template <>
 inline constexpr auto kLast<planner::Reproducibility> = planner::Reproducibility::kStatistical;
 template <>
-inline constexpr auto kLast<planner::QueuePolicy> = planner::QueuePolicy::kFifo;
+inline constexpr auto kLast<planner::QueuePolicy> = planner::QueuePolicy::kThroughput;
 template <>
 inline constexpr auto kLast<planner::QueueStop> = planner::QueueStop::kDrain;
 template <>

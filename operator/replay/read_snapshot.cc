@@ -60,6 +60,11 @@ class Reader {
                      std::views::transform([](int each) { return static_cast<Enumeration>(each); });
     value = api::ReadEnum(from_, name, value, all);
   }
+  void Numbers(const char* name, std::vector<int>& numbers, Bounds bounds) {
+    if (!from_.Has(name)) return;
+    numbers = from_.Ints(name, static_cast<int>(bounds.min), static_cast<int>(bounds.max),
+                         kMaxLearnersOfJob);
+  }
   void Texts(const char* name, std::vector<std::string>& texts) {
     if (from_.Has(name)) texts = from_.StringList(name, kMaxItems);
   }

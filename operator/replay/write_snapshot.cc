@@ -38,6 +38,7 @@ class Writer {
   void Enum(const char* name, Enumeration value) {
     out_[name] = ToString(value);
   }
+  void Numbers(const char* name, const std::vector<int>& numbers, Bounds) { out_[name] = numbers; }
   void Texts(const char* name, const std::vector<std::string>& texts) { out_[name] = texts; }
   void Texts(const char* name, const std::map<std::string, std::string>& texts) {
     out_[name] = texts;

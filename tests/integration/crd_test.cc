@@ -72,9 +72,8 @@ TEST_F(JobDefinitionTest, DefaultsAreFilledIn) {
   EXPECT_EQ(spec.at("checkpoint").at("everySteps"), 200);
   EXPECT_EQ(spec.at("checkpoint").at("everySeconds"), 300);
   EXPECT_EQ(spec.at("checkpoint").at("keep"), 3);
-  EXPECT_EQ(
-      spec.at("resize"),
-      json::parse(R"({"gracePeriodSeconds": 60, "minRuntimeSeconds": 0, "cooldownSeconds": 30})"));
+  EXPECT_EQ(spec.at("resize"), json::parse(R"({"gracePeriodSeconds": 60, "minRuntimeSeconds": 0})"))
+      << "the cooldown depends on its queue";
   EXPECT_EQ(spec.at("failurePolicy"),
             json::parse(R"({"maxFailures": 10, "permanentExitCodes": [2]})"));
   EXPECT_FALSE(spec.contains("priority")) << "its queue has the default";

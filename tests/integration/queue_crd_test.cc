@@ -237,7 +237,7 @@ TEST_F(PoolDefinitionTest, StatusIsChecked) {
 TEST_F(QueueDefinitionTest, DefaultsAreFilledIn) {
   EXPECT_EQ(Store().at("spec"), json::parse(R"({
     "pool": "default", "namespaceSelector": {}, "weight": 100, "guaranteed": 0, "policy": "FairShare",
-    "queueing": "BestEffort", "reclaim": "Evict", "priority": {"default": 5000, "max": 10000},
+    "bias": "None", "queueing": "BestEffort", "reclaim": "Evict", "priority": {"default": 5000, "max": 10000},
     "serviceHalfLifeSeconds": 86400, "stop": "None"})"));
 }
 
@@ -249,6 +249,7 @@ TEST_F(QueueDefinitionTest, GoodQueuesAreTaken) {
           "priority": {"default": 10000, "max": 10000}, "serviceHalfLifeSeconds": 31536000, "stop": "Hold"})",
       R"({"weight": 1, "limit": 0, "lendingLimit": 0, "policy": "Fifo",
           "priority": {"default": 1, "max": 1}, "serviceHalfLifeSeconds": 60, "stop": "Drain"})",
+      R"({"policy": "Throughput", "bias": "ShortJobs"})",
       R"({"priority": {"max": 5000}})",
   };
   for (const char* spec : cases) EXPECT_EQ(Refusal(Object(json::parse(spec))), "") << spec;
@@ -279,6 +280,7 @@ TEST_F(QueueDefinitionTest, BadQueuesAreRefusedWithTheFieldNamed) {
       {R"({"guaranteed": 8, "lendingLimit": 9})",
        {"spec.lendingLimit", "must not be greater than guaranteed"}},
       {R"({"policy": "Fair"})", {"spec.policy", "Unsupported value", "FairShare"}},
+      {R"({"bias": "Long"})", {"spec.bias", "Unsupported value", "ShortJobs"}},
       {R"({"queueing": "None"})", {"spec.queueing", "Unsupported value", "BestEffort"}},
       {R"({"reclaim": "Kill"})", {"spec.reclaim", "Unsupported value", "ShrinkOnly"}},
       {R"({"stop": "Yes"})", {"spec.stop", "Unsupported value", "Drain"}},

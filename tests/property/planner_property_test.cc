@@ -15,125 +15,12 @@
 #include "operator/planner/fit_memory.h"
 #include "operator/planner/sizes.h"
 #include "operator/replay/debug_snapshot.h"
+#include "tests/property/drawn_clusters.h"
 #include "tests/unit/planner/builders.h"
 
 // Properties of every plan. rapidcheck prints the seed and the smallest failing case that it finds.
 namespace pliant::planner {
 namespace {
-
-// All values are equally likely from the first case on; by default rapidcheck starts with small
-// ones.
-int Draw(int from, int to_inclusive) {
-  return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(from, to_inclusive + 1));
-}
-bool DrawOneIn(int times) { return Draw(1, times) == 1; }
-
-constexpr const char* kPools[] = {"fast", "slow"};
-
-// kTidy: learners of a job are alike and may run on every node, one learner is enough for a job,
-// and no usable node runs more of them than it has GPUs.
-enum class Disorder { kTidy, kAny };
-
-const PoolView kPoolWithRacks{.topology_keys = {"zone", "rack"}};
-
-// Some nodes have no zone, some no rack.
-void DrawDomains(NodeView& node) {
-  for (const std::string& key : kPoolWithRacks.topology_keys) {
-    if (!DrawOneIn(4)) node.labels[key] = std::to_string(Draw(1, 2));
-  }
-}
-
-// GPUs of several products, and jobs that began on one of them, may use only one, or may use all.
-void DrawProducts(ClusterSnapshot& snapshot) {
-  for (NodeView& node : snapshot.nodes) {
-    if (!DrawOneIn(4)) node.labels[kGpuProductLabel] = std::to_string(Draw(1, 2));
-  }
-  for (JobView& job : snapshot.jobs) {
-    if (DrawOneIn(4))
-      job.reproducibility = Reproducibility::kStatistical;
-    else if (DrawOneIn(4))
-      job.gpu_product = std::to_string(Draw(1, 2));
-  }
-}
-
-// Clusters with everything that makes planning hard: pools, cordons, lost nodes, pods of others,
-// scarce CPU, learners in all states and more of them than GPUs.
-ClusterSnapshot DrawCluster(Disorder disorder = Disorder::kAny) {
-  ClusterSnapshot snapshot{.now = kStart + Seconds{3600}, .pools = {kPoolWithRacks}};
-  std::map<std::string, int> free;  // GPUs of usable nodes
-  const int nodes = Draw(0, 5);
-  for (int index = 0; index < nodes; ++index) {
-    NodeView node = GpuNode(Format("n{}", index), Draw(0, 6));
-    node.labels["pool"] = kPools[Draw(0, 1)];
-    DrawDomains(node);
-    node.allocatable.cpu_millis = Draw(1, 8) * 1000;
-    node.ready = !DrawOneIn(8);
-    node.schedulable = !DrawOneIn(8);
-    if (DrawOneIn(4)) node.foreign.gpus = Draw(0, 2);
-    snapshot.nodes.push_back(node);
-    if (node.ready && node.schedulable) {
-      free[node.name] =
-          static_cast<int>(std::max<std::int64_t>(node.allocatable.gpus - node.foreign.gpus, 0));
-    }
-  }
-  const int jobs = Draw(0, 7);
-  for (int index = 0; index < jobs; ++index) {
-    const int min = disorder == Disorder::kTidy ? 1 : Draw(1, 4);
-    JobOf job(Format("j{}", index), min, min + Draw(0, 8));
-    job.Priority(Draw(1, 20)).Shards(1 << Draw(2, 5)).Submitted(Seconds{Draw(0, 3)});
-    job.Attained(Draw(0, 100));
-    if (disorder == Disorder::kAny) {
-      if (DrawOneIn(3)) job.Needs(Draw(1, 3) * 1000, kGiB);
-      if (DrawOneIn(6)) job.GpusEach(2);
-      if (DrawOneIn(3)) job.OnlyOn(kPools[Draw(0, 1)]);
-      if (DrawOneIn(4)) job.view.placement = PlacementPolicy::kSpread;
-      if (DrawOneIn(8)) job.view.avoided = {{"n0", kStart + Seconds{4000}}};
-    }
-    if (DrawOneIn(8)) job.Suspended();
-    if (DrawOneIn(4)) job.Resized(Seconds{3590});
-    if (DrawOneIn(8)) job.Started(Seconds{3590}, Seconds{60});
-    if (DrawOneIn(8)) job.view.below_minimum_since = kStart + Seconds{Draw(3200, 3599)};
-    if (DrawOneIn(8))
-      job.view.cap = DemandCap{.learners = Draw(0, 3), .until = kStart + Seconds{Draw(3500, 3700)}};
-    const int groups = Draw(0, 3);
-    for (int group = 0; group < groups; ++group) {
-      const std::string node = Format("n{}", Draw(0, 5));
-      const auto state = static_cast<LearnerState>(Draw(0, 3));
-      int learners = Draw(1, 3);
-      if (disorder == Disorder::kTidy && state != LearnerState::kGated && free.contains(node)) {
-        learners = std::min(learners, free[node]);
-        free[node] -= learners;
-      }
-      job.Has(learners, node, state, Seconds{Draw(3400, 3600)});
-    }
-    snapshot.jobs.push_back(job.view);
-  }
-  if (disorder == Disorder::kAny && DrawOneIn(2)) DrawProducts(snapshot);
-  return snapshot;
-}
-
-// Whether a job is faster with every GPU, or only with some numbers of GPUs.
-enum class Sizes { kAllUseful, kAny };
-
-// One pool of equal nodes, and jobs of one-GPU learners that can start with one learner. All jobs
-// are admitted.
-ClusterSnapshot DrawPlainCluster(int min_jobs = 1, Sizes sizes = Sizes::kAllUseful) {
-  ClusterSnapshot snapshot{.now = kStart + Seconds{3600}, .nodes = {}, .jobs = {}};
-  const int jobs = Draw(min_jobs, 6);
-  const int gpus = Draw(jobs, 24);
-  snapshot.nodes = Nodes(1, gpus);
-  int free = gpus;
-  for (int index = 0; index < jobs; ++index) {
-    JobOf job(Format("j{}", index), 1, Draw(1, 20));
-    job.Priority(Draw(1, 20)).Submitted(Seconds{Draw(0, 3)});
-    job.Shards(sizes == Sizes::kAllUseful ? 4096 : 1 << Draw(3, 12));
-    const int held = std::min(free, Draw(0, 3));
-    free -= held;
-    job.Has(held, "n00");
-    snapshot.jobs.push_back(job.view);
-  }
-  return snapshot;
-}
 
 const NodeView* Find(const ClusterSnapshot& snapshot, const std::string& name) {
   const auto at = std::ranges::find(snapshot.nodes, name, &NodeView::name);
@@ -330,33 +217,6 @@ RC_GTEST_PROP(PlannerProperty, APlanCanBeReplayed, ()) {
   const Plan again = MakePlan(read->snapshot, read->policy);
   RC_ASSERT(replay::WritePlan(again) == replay::WritePlan(plan));
   RC_ASSERT(again == *read->plan);
-}
-
-constexpr std::size_t kMaxPlansUntilRest = 8;
-
-// Plans and carries out until a plan changes nothing, while time stands still. Returns the plans
-// that changed something. Cooldowns are off, so that they do not prevent a change.
-std::vector<Plan> PlansUntilRest(ClusterSnapshot snapshot) {
-  World world({});
-  world.snapshot = std::move(snapshot);
-  for (JobView& job : world.snapshot.jobs) {
-    job.cooldown = Seconds{0};
-    job.min_runtime = Seconds{0};
-  }
-  const bool leavers_end = DrawOneIn(2);
-  RC_LOG() << Describe(world.snapshot);
-  std::vector<Plan> plans;
-  while (true) {
-    Plan plan = world.MakePlan();
-    for (const Decision& decision : plan.decisions) {
-      RC_LOG() << plans.size() << ": " << decision << "\n";
-    }
-    if (std::ranges::all_of(plan.decisions, &Decision::ChangesNothing)) return plans;
-    RC_ASSERT(plans.size() < kMaxPlansUntilRest);
-    world.CarryOut(plan);
-    if (leavers_end) world.EndLeavers();
-    plans.push_back(std::move(plan));
-  }
 }
 
 RC_GTEST_PROP(PlannerProperty, ASecondPlanChangesNothing, ()) {

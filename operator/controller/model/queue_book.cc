@@ -57,6 +57,10 @@ Effective EffectiveOf(const api::JobSpec& spec, const api::TrainingQueueSpec& qu
 
   const std::string pool = "pool " + queue.pool;
   api::ResizeSpec& resize = effective.resize;
+  // There, what a job holds counts more than what it would get, so that learners move seldom. A job
+  // in its cooldown would only make its neighbors take what it soon takes back.
+  const bool shares_by_speed = queue.policy == api::QueuePolicy::kThroughput;
+  if (shares_by_speed && !spec.cooldown_asked) resize.cooldown = std::chrono::seconds(0);
   const api::ResizeSpec& max = bounds.max_resize;
   limits.Apply("resize.gracePeriodSeconds", max.grace_period, resize.grace_period, pool);
   limits.Apply("resize.minRuntimeSeconds", max.min_runtime, resize.min_runtime, pool);
@@ -80,7 +84,8 @@ planner::QueueView ViewOf(const std::string& name, const api::TrainingQueueSpec&
                           .strict = spec.queueing == api::Queueing::kStrict,
                           .evicts = spec.reclaim == api::Reclaim::kEvict,
                           .half_life = spec.service_half_life,
-                          .stop = spec.stop};
+                          .stop = spec.stop,
+                          .favors_short_jobs = spec.bias == api::Bias::kShortJobs};
   if (spec.limit) view.limit_gpus = *spec.limit;
   if (spec.lending_limit) view.lending_limit_gpus = *spec.lending_limit;
   return view;

@@ -70,7 +70,8 @@ void ChangeNodes(const std::optional<YAML::Node>& yaml, TimedWorld& timed) {
 
 // Queues, and rules of the cluster.
 
-constexpr std::string_view kPolicies[] = {"FairShare", "Priority", "Fifo"};
+constexpr std::string_view kPolicies[] = {"FairShare", "Priority", "Fifo", "Throughput"};
+constexpr std::string_view kBiases[] = {"None", "ShortJobs"};
 constexpr std::string_view kQueueings[] = {"BestEffort", "Strict"};
 constexpr std::string_view kReclaims[] = {"Evict", "ShrinkOnly"};
 constexpr std::string_view kStops[] = {"None", "Hold", "Drain"};
@@ -91,6 +92,7 @@ void ReadQueue(const std::string& name, const YAML::Node& yaml, TimedWorld& time
   if (const auto word = fields.ReadWord("policy", kPolicies)) {
     at->policy = static_cast<QueuePolicy>(*word);
   }
+  if (const auto word = fields.ReadWord("bias", kBiases)) at->favors_short_jobs = *word == 1;
   if (const auto word = fields.ReadWord("queueing", kQueueings)) at->strict = *word == 1;
   if (const auto word = fields.ReadWord("reclaim", kReclaims)) at->evicts = *word == 0;
   if (const auto word = fields.ReadWord("stop", kStops)) at->stop = static_cast<QueueStop>(*word);
@@ -153,6 +155,8 @@ void ReadJob(Fields& fields, JobView& job, TimedWorld::Program& program) {
   fields.ReadTo<std::string>("queue", job.queue);
   fields.ReadTo<int>("priority", job.priority);
   fields.ReadTo<int>("logicalShards", job.logical_shards);
+  fields.ReadTo<SpeedCurve>("speeds", job.speeds);
+  fields.ReadTo<std::int64_t>("aloneSeconds", job.alone_seconds);
   if (const auto word = fields.ReadWord("placement", kPlacements)) {
     job.placement = static_cast<PlacementPolicy>(*word);
   }

@@ -101,7 +101,8 @@ class Comparison {
   // The operator's flag or the job's queue now sets the default. Stored jobs keep the default that
   // an earlier CRD filled in.
   static bool IsKept(const std::string& path) {
-    return path == ".spec.startTimeoutSeconds" || path == ".spec.priority";
+    return path == ".spec.startTimeoutSeconds" || path == ".spec.priority" ||
+           path == ".spec.resize.cooldownSeconds";
   }
 
   // Version 0.1.0 accepted only queue 'default', which fits the pattern of today.

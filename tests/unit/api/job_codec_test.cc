@@ -30,6 +30,8 @@ TEST(JobCodec, FillsInDefaults) {
   EXPECT_EQ(job->spec.training.logical_shards, std::nullopt);
   EXPECT_EQ(job->spec.checkpoint.volume_json, R"({"hostPath":{"path":"/data"}})");
   EXPECT_EQ(job->spec.resize.grace_period, seconds(60));
+  EXPECT_EQ(job->spec.resize.cooldown, seconds(30));
+  EXPECT_EQ(job->spec.cooldown_asked, std::nullopt);
   EXPECT_EQ(job->spec.failure_policy.max_failures, 10);
   EXPECT_EQ(job->spec.limited, "");
   EXPECT_EQ(job->spec.start_timeout, seconds(300));

@@ -34,6 +34,7 @@ TEST(TrainingQueue, FillsInDefaults) {
   EXPECT_EQ(queue->spec.limit, std::nullopt);
   EXPECT_EQ(queue->spec.lending_limit, std::nullopt);
   EXPECT_EQ(queue->spec.policy, QueuePolicy::kFairShare);
+  EXPECT_EQ(queue->spec.bias, Bias::kNone);
   EXPECT_EQ(queue->spec.queueing, Queueing::kBestEffort);
   EXPECT_EQ(queue->spec.reclaim, Reclaim::kEvict);
   EXPECT_EQ(queue->spec.priority, (QueuePriority{.fallback = 5000, .max = 10000}));
@@ -45,7 +46,7 @@ TEST(TrainingQueue, FillsInDefaults) {
 TEST(TrainingQueue, ReadsAllFields) {
   const Result<TrainingQueue> queue = DecodeTrainingQueue(QueueObject(json::parse(R"({
     "pool": "a100", "namespaceSelector": {"matchLabels": {"team": "research"}}, "weight": 300,
-    "guaranteed": 16, "limit": 64, "lendingLimit": 8, "policy": "Fifo", "queueing": "Strict",
+    "guaranteed": 16, "limit": 64, "lendingLimit": 8, "policy": "Throughput", "bias": "ShortJobs", "queueing": "Strict",
     "reclaim": "ShrinkOnly", "priority": {"default": 100, "max": 200}, "serviceHalfLifeSeconds": 3600,
     "stop": "Drain"})")));
   ASSERT_TRUE(queue) << queue.error();
@@ -58,7 +59,8 @@ TEST(TrainingQueue, ReadsAllFields) {
                                .guaranteed = 16,
                                .limit = 64,
                                .lending_limit = 8,
-                               .policy = QueuePolicy::kFifo,
+                               .policy = QueuePolicy::kThroughput,
+                               .bias = Bias::kShortJobs,
                                .queueing = Queueing::kStrict,
                                .reclaim = Reclaim::kShrinkOnly,
                                .priority = {.fallback = 100, .max = 200},
@@ -70,9 +72,12 @@ TEST(TrainingQueue, EachWordIsReadAsItIsWritten) {
   const auto read = [](const char* field, std::string_view word) {
     return DecodeTrainingQueue(QueueObject({{field, word}}))->spec;
   };
-  for (const QueuePolicy each :
-       {QueuePolicy::kFairShare, QueuePolicy::kPriority, QueuePolicy::kFifo}) {
+  for (const QueuePolicy each : {QueuePolicy::kFairShare, QueuePolicy::kPriority,
+                                 QueuePolicy::kFifo, QueuePolicy::kThroughput}) {
     EXPECT_EQ(read("policy", ToString(each)).policy, each);
+  }
+  for (const Bias each : {Bias::kNone, Bias::kShortJobs}) {
+    EXPECT_EQ(read("bias", ToString(each)).bias, each);
   }
   for (const Queueing each : {Queueing::kBestEffort, Queueing::kStrict}) {
     EXPECT_EQ(read("queueing", ToString(each)).queueing, each);
@@ -116,7 +121,8 @@ TEST(TrainingQueue, NamesTheFieldThatIsWrong) {
       {{{"lendingLimit", 1}}, "spec.lendingLimit: greater than guaranteed"},
       {{{"guaranteed", 8}, {"lendingLimit", 8}}, ""},
       {{{"guaranteed", 8}, {"lendingLimit", 9}}, "spec.lendingLimit: greater than guaranteed"},
-      {{{"policy", "Fair"}}, "spec.policy: none of FairShare, Priority, Fifo"},
+      {{{"policy", "Fair"}}, "spec.policy: none of FairShare, Priority, Fifo, Throughput"},
+      {{{"bias", "Long"}}, "spec.bias: none of None, ShortJobs"},
       {{{"policy", 1}}, "spec.policy: not a string"},
       {{{"queueing", "strict"}}, "spec.queueing: none of BestEffort, Strict"},
       {{{"reclaim", ""}}, "spec.reclaim: none of Evict, ShrinkOnly"},

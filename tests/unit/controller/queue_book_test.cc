@@ -115,6 +115,25 @@ TEST(QueueBook, ReducesWhatAJobAsksForToWhatItsQueueAndPoolAllow) {
   }
 }
 
+TEST(QueueBook, AJobThatAsksForNoCooldownHasTheOneOfItsQueuesPolicy) {
+  QueueBook book;
+  book.SetQueue("fair", Queue("fair", {}));
+  book.SetQueue("fast", Queue("fast", {.policy = api::QueuePolicy::kThroughput}));
+  const auto cooldown = [&](const std::string& queue, std::optional<seconds> asked) {
+    return Applied(book,
+                   [&](api::JobSpec& spec) {
+                     spec.queue = queue;
+                     spec.cooldown_asked = asked;
+                     if (asked) spec.resize.cooldown = *asked;
+                   })
+        .job->spec.resize.cooldown;
+  };
+  EXPECT_EQ(cooldown("fair", std::nullopt), seconds(30));
+  EXPECT_EQ(cooldown("fair", seconds(7)), seconds(7));
+  EXPECT_EQ(cooldown("fast", std::nullopt), seconds(0));
+  EXPECT_EQ(cooldown("fast", seconds(7)), seconds(7));
+}
+
 TEST(QueueBook, AJobUsesTheResourceOfItsPool) {
   QueueBook book;
   book.SetPool("mig", Pool("mig", {.resource_name = "nvidia.com/mig-1g.10gb"}));

@@ -58,14 +58,14 @@ inline auto FieldsOf(planner::AvoidedNode& v) {
   return std::tie(a, b);
 }
 inline auto FieldsOf(planner::QueueView& v) {
-  auto& [a, b, c, d, e, f, g, h, i, j, k] = v;
-  return std::tie(a, b, c, d, e, f, g, h, i, j, k);
+  auto& [a, b, c, d, e, f, g, h, i, j, k, l] = v;
+  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l);
 }
 inline auto FieldsOf(planner::JobView& v) {
   auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, w, x, y, z, aa, bb, cc, dd,
-         ee, ff] = v;
+         ee, ff, gg, hh] = v;
   return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, w, x, y, z, aa, bb,
-                  cc, dd, ee, ff);
+                  cc, dd, ee, ff, gg, hh);
 }
 inline auto FieldsOf(planner::GpuBudget& v) {
   auto& [a, b, c] = v;
@@ -80,8 +80,8 @@ inline auto FieldsOf(planner::ClusterSnapshot& v) {
   return std::tie(a, b, c, d, e, f, g);
 }
 inline auto FieldsOf(planner::Policy& v) {
-  auto& [a, b, c, d, e, f, g, h] = v;
-  return std::tie(a, b, c, d, e, f, g, h);
+  auto& [a, b, c, d, e, f, g, h, i] = v;
+  return std::tie(a, b, c, d, e, f, g, h, i);
 }
 inline auto FieldsOf(planner::Reason& v) {
   auto& [a, b] = v;

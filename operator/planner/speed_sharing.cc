@@ -1,0 +1,42 @@
+#include "operator/planner/speed_sharing.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace pliant::planner {
+namespace {
+
+// 1000 · 2^(1 - n/4): the factor below 1/16 of an hour, below 1/8, 1/4, ... and from 128 hours.
+constexpr std::array<std::int64_t, 13> kShortness{2000, 1682, 1414, 1189, 1000, 841, 707,
+                                                  595,  500,  420,  354,  297,  250};
+constexpr std::int64_t kShortestSeconds = 3600 / 16;
+
+// Thousandths.
+std::int64_t ShortnessOf(const JobView& job) {
+  if (!job.alone_seconds) return 1000;
+  const std::int64_t times = std::max<std::int64_t>(*job.alone_seconds, 0) / kShortestSeconds;
+  const auto octave = std::bit_width(static_cast<std::uint64_t>(times));
+  return kShortness[std::min<std::size_t>(octave, kShortness.size() - 1)];
+}
+
+}  // namespace
+
+const SpeedCurve* SharedCurve(const JobView& job, const QueueView& queue) {
+  if (queue.policy != QueuePolicy::kThroughput || job.speeds.empty()) return nullptr;
+  return IsLinear(job.speeds, job.max_learners) ? nullptr : &job.speeds;
+}
+
+std::int64_t WeightOf(const JobView& job, const QueueView& queue) {
+  if (queue.policy != QueuePolicy::kThroughput || !queue.favors_short_jobs) return job.priority;
+  return job.priority * ShortnessOf(job);
+}
+
+LearnerCount UsefulLearners(const Job& job, LearnerCount learners) {
+  if (job.speeds == nullptr || learners <= job.minimum) return learners;
+  return FastestSize(*job.speeds, job.minimum, learners);
+}
+
+}  // namespace pliant::planner
