@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-// What happened in a simulated run. Times are milliseconds since its beginning.
+// The record of a simulated run. Times are milliseconds since its beginning.
 namespace pliant::simulator {
 
 // A job from one change of its GPUs or its batch to the next.
@@ -31,6 +31,7 @@ struct JobRecord {
   // The same, each weighted by speed / (learners · speed of one learner).
   double useful_gpu_seconds = 0;
   double lost_seconds = 0;  // of training that failures undid
+  bool operator==(const JobRecord&) const = default;
 };
 
 struct RunRecord {
@@ -40,6 +41,7 @@ struct RunRecord {
   std::int64_t end = 0;
   std::int64_t plans = 0;
   std::vector<JobRecord> jobs;  // in the order of the workload
+  bool operator==(const RunRecord&) const = default;
 };
 
 }  // namespace pliant::simulator

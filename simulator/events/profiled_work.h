@@ -1,0 +1,74 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "simulator/events/work.h"
+#include "simulator/model/profile.h"
+
+namespace pliant::simulator {
+
+// How a job chooses its batch. All but kFixed begin with the smallest one, double or halve it, and
+// do so where an epoch begins only.
+enum class BatchRule {
+  kFixed,      // the one that it was submitted with
+  kFromState,  // at most half of the noise scale, twice or half of the last one at most
+  kRecorded,   // the one that trains fastest on the nodes that the job has then
+};
+
+// Times of steps by learners on as few nodes as possible, computed once for each application.
+class PackedTimes {
+ public:
+  // `profile` outlives it.
+  PackedTimes(const Profile& profile, int gpus_per_node, int max_learners);
+
+  struct Option {
+    int candidate = 0;  // the batch that is divided among the learners
+    int batch = 0;      // samples a step
+    double step_seconds = 0;
+  };
+  // The options of the smallest batch, of twice that, four times, ... that have enough samples for
+  // these learners; of rising batches.
+  const std::vector<Option>& With(int learners) const { return options_[learners - 1]; }
+  int max_learners() const { return static_cast<int>(options_.size()); }
+  int gpus_per_node() const { return gpus_per_node_; }
+
+ private:
+  int gpus_per_node_;
+  std::vector<std::vector<Option>> options_;  // by learners, from 1
+};
+
+// A training of a profiled application, whose phases are epochs. Progress counts iterations of the
+// smallest batch.
+class ProfiledWork : public Work {
+ public:
+  // `profile` outlives it. `batch`: as submitted; used by kFixed only.
+  ProfiledWork(const Profile& profile, std::shared_ptr<const PackedTimes> times, int batch,
+               BatchRule rule, int max_learners);
+
+  double Rate(const WorkState& state, const Placement& placement) const override;
+  double PhaseEnd(const WorkState& state) const override;
+  bool IsDone(const WorkState& state) const override;
+  WorkState Begin(WorkState state, const Placement& placement) const override;
+  planner::SpeedCurve Speeds(const WorkState& state) const override;
+  double RateAlone(const WorkState& state) const override;
+  double SecondsAlone(const WorkState& state) const override;
+  int max_learners() const override { return max_learners_; }
+
+ private:
+  // On as few nodes as possible; 0 if the batch has too few samples for these learners.
+  double PackedRate(const WorkState& state, int learners) const;
+  double BestPackedRate(int epoch, int learners) const;
+  int FastestBatch(int epoch, const Placement& placement) const;
+  int BatchOfNoise(const WorkState& state) const;
+
+  const Profile& profile_;
+  std::shared_ptr<const PackedTimes> times_;
+  int batch_;
+  BatchRule rule_;
+  int max_learners_;
+  std::vector<PackedTimes::Option> fixed_;  // kFixed: by learners, from 1
+  std::vector<double> alone_from_;  // seconds from the begin of each epoch to the end, one learner
+};
+
+}  // namespace pliant::simulator

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "simulator/events/work.h"
+#include "simulator/model/placement.h"
+
+namespace pliant::simulator {
+
+// How far the training of a job is while time passes: it continues at one rate until its
+// learners change, a pause begins, or a phase ends. Times are milliseconds since the beginning of
+// the run.
+class TrainingClock {
+ public:
+  TrainingClock(std::shared_ptr<const Work> work, std::int64_t checkpoint_every)
+      : work_(std::move(work)), checkpoint_every_(checkpoint_every) {}
+
+  // `now` never goes back.
+  void AdvanceTo(std::int64_t now);
+  // No progress is made until then, if learners are there.
+  void PauseUntil(std::int64_t time);
+  // The learners that train from now on; empty: none. `planned`: the ones that the job is to have.
+  // Call AdvanceTo first.
+  void TrainOn(Placement placement, Placement planned);
+  // All learners are lost: training continues from the newest checkpoint.
+  void LoseAll();
+  // The time has come that phase_ends_at() said.
+  void EndPhase();
+
+  // Absent: no learners train, or the phase never ends.
+  std::optional<std::int64_t> phase_ends_at() const;
+  // Changes with every new rate: an event for an earlier one is out of date.
+  std::uint64_t version() const { return version_; }
+  bool is_done() const { return work_->IsDone(state_); }
+  bool trains() const { return !placement_.empty(); }
+  std::optional<std::int64_t> started() const { return started_; }  // first step
+  const WorkState& state() const { return state_; }
+  const Work& work() const { return *work_; }
+  // Σ time · speed / speed of one learner, of all that was trained.
+  double useful_seconds() const { return useful_seconds_; }
+  double lost_seconds() const { return lost_seconds_; }
+
+ private:
+  void SetRate();
+
+  std::shared_ptr<const Work> work_;
+  std::int64_t checkpoint_every_;
+  WorkState state_;
+  WorkState checkpoint_;
+  std::int64_t checkpoint_at_ = 0;
+  double trained_seconds_ = 0;  // since the checkpoint
+  Placement placement_;
+  Placement planned_;  // not empty while learners train
+  double rate_ = 0;    // progress a second
+  double speed_ = 0;   // relative to one learner
+  bool phase_has_begun_ = false;
+  std::int64_t advanced_to_ = 0;
+  std::int64_t paused_until_ = 0;
+  std::optional<std::int64_t> started_;
+  std::uint64_t version_ = 0;
+  double useful_seconds_ = 0;
+  double lost_seconds_ = 0;
+};
+
+}  // namespace pliant::simulator

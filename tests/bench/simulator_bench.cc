@@ -1,0 +1,79 @@
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+#include <string>
+
+#include "base/format.h"
+#include "simulator/events/trace_input.h"
+#include "simulator/model/read_profiles.h"
+#include "simulator/model/workload.h"
+using namespace pliant;
+using namespace pliant::simulator;
+int main(int argc, char** argv) {
+  const std::string data = PLIANT_SOURCE_DIR "/tests/data/pollux";
+  const auto profiles = ReadProfiles(data);
+  if (!profiles) {
+    std::printf("%s\n", profiles.error().message.c_str());
+    return 1;
+  }
+  struct Case {
+    const char* name;
+    planner::QueuePolicy policy;
+    bool bias;
+    BatchRule batch;
+    bool live;
+    bool rounds;
+  };
+  using enum planner::QueuePolicy;
+  const Case cases[] = {
+      {"FairShare fixed restart", kFairShare, false, BatchRule::kFixed, false, true},
+      {"FairShare fixed live", kFairShare, false, BatchRule::kFixed, true, false},
+      {"Throughput fixed restart", kThroughput, false, BatchRule::kFixed, false, true},
+      {"Throughput fixed live", kThroughput, false, BatchRule::kFixed, true, false},
+      {"Throughput fixed live bias", kThroughput, true, BatchRule::kFixed, true, false},
+      {"Throughput state live", kThroughput, false, BatchRule::kFromState, true, false},
+      {"Throughput recorded restart", kThroughput, false, BatchRule::kRecorded, false, true},
+      {"Throughput recorded live", kThroughput, false, BatchRule::kRecorded, true, false},
+      {"Throughput recorded live bias", kThroughput, true, BatchRule::kRecorded, true, false},
+  };
+  for (const Case& c : cases) {
+    double sum = 0;
+    int resizes = 0, jobs_n = 0, undone = 0;
+    long plans = 0;
+    const std::clock_t begin = std::clock();
+    std::string each;
+    for (int w = 1; w <= 8; ++w) {
+      const auto jobs =
+          ReadWorkload(Format("{}/workloads-1.0/workload-{}.csv", data, w), *profiles);
+      if (!jobs) {
+        std::printf("%s\n", jobs.error().message.c_str());
+        return 1;
+      }
+      planner::QueueView queue{.policy = c.policy, .favors_short_jobs = c.bias};
+      const RunInput input = InputOf(*profiles, *jobs, {.queue = queue, .batch = c.batch});
+      RunOptions options;
+      if (argc > 1) options.policy.hold_percent = std::atoi(argv[1]);
+      if (!c.live) options.resizing = Restarting{};
+      if (c.rounds) options.plan_every = 60'000;
+      const RunRecord run = RunEvents(input, options);
+      double mean = 0;
+      for (const JobRecord& job : run.jobs) {
+        if (!job.completed) {
+          ++undone;
+          continue;
+        }
+        mean += static_cast<double>(*job.completed - job.submitted) / 1000;
+        resizes += job.resizes;
+        ++jobs_n;
+      }
+      mean /= static_cast<double>(run.jobs.size());
+      each += Format(" {:.0f}", mean);
+      sum += mean / 8;
+      plans += run.plans;
+    }
+    std::printf("%-32s %7.0f  resizes %.1f plans %ld cpu %.1f s undone %d |%s\n", c.name, sum,
+                1.0 * resizes / jobs_n, plans / 8,
+                static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC, undone, each.c_str());
+    std::fflush(stdout);
+  }
+}
