@@ -81,7 +81,7 @@ class Apportionment {
     const std::int64_t per_learner = claimant.seats_per_learner;
     const std::int64_t most = std::min(target, seats + left_) / per_learner;
     const int learners = static_cast<int>(seats / per_learner);
-    const auto larger = BestLargerSize(*claimant.speeds, learners, static_cast<int>(most));
+    const auto larger = claimant.speeds->Next(learners, static_cast<int>(most));
     if (!larger) return std::nullopt;
     const std::int64_t more = larger->to * per_learner - seats;
     const bool are_held = seats + more <= claimant.held;

@@ -20,7 +20,7 @@ struct Claimant {
   // Absent: what it gains from seats is in proportion to them. Otherwise it is the speed of a job,
   // each of whose learners takes `seats_per_learner`; beyond what is kept, it gets the seats of
   // whole sizes that are faster.
-  const SpeedCurve* speeds = nullptr;
+  const SizesBySpeed* speeds = nullptr;
   std::int64_t seats_per_learner = 1;
   int hold_percent = 0;  // its claim to seats that it has counts this much more
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 #include "base/check.h"
 #include "operator/planner/feasibility.h"
@@ -16,8 +17,7 @@ Assignment::Assignment(const Model& model)
       fit_(model.jobs.size()),
       queue_gpus_(model.queues.size()),
       closed_(model.nodes.size()),
-      cursor_(model.fits.size()),
-      exhausted_(model.fits.size()) {
+      cache_(model.fits.size()) {
   for (const Node& node : model.nodes) {
     free_gpus_ += node.room.gpus;
     overcommitted_gpus_ += std::max<std::int64_t>(node.held_gpus - node.room.gpus, 0);
@@ -137,7 +137,7 @@ bool Assignment::AddWithoutMoving(JobIndex job) {
     if (LearnersOn(job, held.node) < held.learners && AddOn(job, held.node)) return true;
   }
   const std::vector<NodeIndex>& nodes = FitOf(job).nodes;
-  for (std::size_t& cursor = cursor_[fit_[job]]; cursor < nodes.size(); ++cursor) {
+  for (std::size_t& cursor = cache_.cursor[fit_[job]]; cursor < nodes.size(); ++cursor) {
     if (AddOn(job, nodes[cursor])) return true;
   }
   return false;
@@ -146,32 +146,45 @@ bool Assignment::AddWithoutMoving(JobIndex job) {
 bool Assignment::AddOne(JobIndex job) {
   if (AddWithoutMoving(job)) return true;
   const int fit = fit_[job];
-  if (exhausted_[fit] && !LacksHeld(job)) return false;
+  if (cache_.exhausted[fit] && !LacksHeld(job)) return false;
   if (AddByMoving(job, Migration::kNever) || AddByMoving(job, Migration::kAllowed)) return true;
   if (AddByClearing(job)) return true;
-  exhausted_[fit] = true;
+  cache_.exhausted[fit] = true;
   return false;
 }
 
 bool Assignment::Add(JobIndex job, LearnerCount learners) {
   if (learners * model_.jobs[job].needs().gpus > free_gpus_ + overcommitted_gpus_) return false;
   if (!IsInBudget(job, learners)) return false;
+  if (learners == 1) return AddOne(job);
+  return Try([&] {
+    for (LearnerCount added = 0; added < learners; ++added) {
+      if (!AddOne(job)) return false;
+    }
+    return true;
+  });
+}
+
+template <typename Changes>
+bool Assignment::Try(const Changes& changes) {
   const Moment before = Now();
-  for (LearnerCount added = 0; added < learners; ++added) {
-    if (AddOne(job)) continue;
-    if (added > 0) ReturnTo(before);
-    return false;
+  SearchCache cache = cache_;
+  if (changes()) return true;
+  if (Now() > before) {
+    ReturnTo(before);
+    cache_ = std::move(cache);
   }
-  return true;
+  return false;
 }
 
 LearnerCount Assignment::LearnersThatFit(JobIndex job, LearnerCount most) {
   const std::int64_t left = (free_gpus_ + overcommitted_gpus_) / model_.jobs[job].needs().gpus;
   most = static_cast<LearnerCount>(std::min<std::int64_t>(most, left));
-  const Moment before = Now();
   LearnerCount added = 0;
-  while (added < most && IsInBudget(job, 1) && AddOne(job)) ++added;
-  if (added > 0) ReturnTo(before);
+  Try([&] {
+    while (added < most && IsInBudget(job, 1) && AddOne(job)) ++added;
+    return false;
+  });
   return added;
 }
 
@@ -199,11 +212,6 @@ void Assignment::OpenAll() {
   if (!std::ranges::contains(closed_, char{true})) return;
   std::ranges::fill(closed_, false);
   ResetSearchCache();
-}
-
-void Assignment::ResetSearchCache() {
-  std::ranges::fill(cursor_, 0);
-  std::ranges::fill(exhausted_, false);
 }
 
 // Breadth-first search for the shortest chain of moves: the job takes the place of a second job's

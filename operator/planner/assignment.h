@@ -82,6 +82,16 @@ class Assignment {
     NodeIndex node = 0;
     bool was_put = false;  // otherwise taken
   };
+  // By fit. Nodes before the cursor are full for it. An exhausted fit gets no more learners unless
+  // one is removed.
+  struct SearchCache {
+    explicit SearchCache(std::size_t fits) : cursor(fits), exhausted(fits) {}
+    std::vector<std::size_t> cursor;
+    std::vector<char> exhausted;
+  };
+  // Tries changes of several learners: unless they are kept, all is as before, the cache included.
+  template <typename Changes>
+  bool Try(const Changes& changes);
   enum class Migration { kNever, kAllowed };  // whether learners that hold their GPUs may move
 
   LearnerCount LearnersOn(JobIndex job, NodeIndex node) const;
@@ -93,7 +103,7 @@ class Assignment {
   void Take(JobIndex job, NodeIndex node);
   bool AddWithoutMoving(JobIndex job);
   bool AddOne(JobIndex job);
-  void ResetSearchCache();
+  void ResetSearchCache() { cache_ = SearchCache(model_.fits.size()); }
   bool AddByMoving(JobIndex job, Migration migration);
   bool AddByClearing(JobIndex job);
   bool Clear(NodeIndex node, JobIndex job);
@@ -110,10 +120,7 @@ class Assignment {
   std::int64_t free_gpus_ = 0;
   std::int64_t overcommitted_gpus_ = 0;  // held by learners that may stay, beyond their node's room
   std::vector<Change> journal_;          // all changes so far
-  // By fit. Nodes before the cursor are full for it. An exhausted fit gets no more learners unless
-  // one is removed.
-  std::vector<std::size_t> cursor_;
-  std::vector<char> exhausted_;
+  SearchCache cache_;
 };
 
 }  // namespace pliant::planner

@@ -88,7 +88,7 @@ class Filler {
                                                                  : 0,
                   .submitted = of.view->submitted};
     if (of.speeds != nullptr) {
-      const auto larger = BestLargerSize(*of.speeds, now, max);
+      const auto larger = of.sizes.Next(now, max);
       if (!larger) return std::nullopt;
       next.to = larger->to;
       next.more_gpus = model_.GpusOf(job, next.to - now);

@@ -382,11 +382,7 @@ class Builder {
       job.demand = job.cap->learners;
       job.limit = DemandLimit::kCap;
     }
-    const LearnerCount useful = UsefulLearners(job, job.demand);
-    if (useful < job.demand) {
-      job.demand = useful;
-      job.limit = DemandLimit::kSpeed;
-    }
+    LimitToUseful(job);
   }
 
   // A learner that holds its GPUs may stay wherever it is; a gated one only on a node where it

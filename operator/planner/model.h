@@ -77,6 +77,7 @@ struct Job {
   std::int64_t weight = 1;    // among the jobs of its queue
   // Null: it shares as if its speed were in proportion to its learners.
   const SpeedCurve* speeds = nullptr;
+  SizesBySpeed sizes;  // if `speeds` is not null
   LearnerCount minimum = 1;
   LearnerCount demand = 1;
   LearnerCount usable = 1;  // the part of the demand that fits, and that its namespace may have

@@ -106,10 +106,12 @@ std::string Budget(const ReasonFacts& facts) {
 std::string SizesPassedOver(const ReasonFacts& facts) {
   const Job& job = facts.model.jobs[facts.job];
   const LearnerCount now = facts.given.learners;
-  if (job.speeds == nullptr || now >= job.view->max_learners) return "";
-  const auto next = BestLargerSize(*job.speeds, now, job.view->max_learners);
-  const LearnerCount last = next ? next->to - 1 : job.view->max_learners;
-  if (last == now) return "";
+  if (job.speeds == nullptr) return "";
+  const auto next = job.sizes.Next(now, job.demand);
+  const bool is_fastest = job.limit == DemandLimit::kSpeed;
+  const LearnerCount most = is_fastest ? job.view->max_learners : job.demand;
+  const LearnerCount last = next ? next->to - 1 : most;
+  if (last <= now) return "";
   const std::int64_t gpus = job.needs().gpus;
   const int fastest = SpeedWith(*job.speeds, FastestSize(*job.speeds, now + 1, last));
   const int speed = SpeedWith(*job.speeds, now);

@@ -1,16 +1,10 @@
 #include "operator/planner/speed_curve.h"
 
 #include <algorithm>
-#include <cstddef>
 
 #include "operator/planner/quotient.h"
 
 namespace pliant::planner {
-
-int SpeedWith(const SpeedCurve& curve, int learners) {
-  if (learners <= 0) return 0;
-  return curve[std::min(static_cast<std::size_t>(learners), curve.size()) - 1];
-}
 
 std::optional<LargerSize> BestLargerSize(const SpeedCurve& curve, int from, int most) {
   const std::int64_t now = SpeedWith(curve, from);

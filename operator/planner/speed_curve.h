@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -15,7 +17,10 @@ using SpeedCurve = std::vector<int>;
 inline constexpr int kMaxSpeed = 100'000'000;
 
 // The speed with `learners`; 0 without learners. The curve is not empty.
-int SpeedWith(const SpeedCurve& curve, int learners);
+inline int SpeedWith(const SpeedCurve& curve, int learners) {
+  if (learners <= 0) return 0;
+  return curve[std::min(static_cast<std::size_t>(learners), curve.size()) - 1];
+}
 
 // A larger, faster size. `gain` is the speed that it adds, `sum` the speeds of both sizes together.
 struct LargerSize {
@@ -36,6 +41,28 @@ std::optional<LargerSize> BestLargerSize(const SpeedCurve& curve, int from, int 
 // The smallest of the fastest sizes from `from` to `most`: the last one that BestLargerSize
 // reaches.
 int FastestSize(const SpeedCurve& curve, int from, int most);
+
+// A curve with the answer to the question that a plan asks most often: what follows the smallest
+// size. Most jobs of a full cluster have that.
+class SizesBySpeed {
+ public:
+  SizesBySpeed() = default;
+  // `curve` outlives it.
+  SizesBySpeed(const SpeedCurve& curve, int smallest, int most)
+      : curve_(&curve), smallest_(smallest), second_(BestLargerSize(curve, smallest, most)) {}
+
+  const SpeedCurve& curve() const { return *curve_; }
+  // BestLargerSize; `most` is at most that of the constructor.
+  std::optional<LargerSize> Next(int from, int most) const {
+    const bool is_known = from == smallest_ && (!second_ || second_->to <= most);
+    return is_known ? second_ : BestLargerSize(*curve_, from, most);
+  }
+
+ private:
+  const SpeedCurve* curve_ = nullptr;
+  int smallest_ = 0;
+  std::optional<LargerSize> second_;
+};
 
 // Whether the speeds up to `most` learners are in proportion to the learners.
 bool IsLinear(const SpeedCurve& curve, int most);

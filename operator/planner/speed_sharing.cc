@@ -39,4 +39,14 @@ LearnerCount UsefulLearners(const Job& job, LearnerCount learners) {
   return FastestSize(*job.speeds, job.minimum, learners);
 }
 
+void LimitToUseful(Job& job) {
+  if (job.speeds == nullptr) return;
+  const LearnerCount useful = UsefulLearners(job, job.demand);
+  if (useful < job.demand) {
+    job.demand = useful;
+    job.limit = DemandLimit::kSpeed;
+  }
+  job.sizes = SizesBySpeed(*job.speeds, job.minimum, job.demand);
+}
+
 }  // namespace pliant::planner

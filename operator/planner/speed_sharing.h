@@ -12,7 +12,10 @@ const SpeedCurve* SharedCurve(const JobView& job, const QueueView& queue);
 // times (1 h / alone_seconds)^¼, within ¼ and 2 and in steps of 2^¼.
 std::int64_t WeightOf(const JobView& job, const QueueView& queue);
 
-// Narrows what the job demands, or can use, to the fastest size.
+// The fastest size up to `learners`, but at least the minimum.
 LearnerCount UsefulLearners(const Job& job, LearnerCount learners);
+
+// Lowers the demand of a job with speeds to its fastest size. Sets Job::sizes.
+void LimitToUseful(Job& job);
 
 }  // namespace pliant::planner

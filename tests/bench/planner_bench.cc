@@ -29,6 +29,8 @@ struct Size {
   int queues = 0;
   double aim_ms = 0;               // of the slowest of a hundred plans; 0: none
   std::optional<double> rival_ms;  // published, at the same size
+  // All queues share by speed, and jobs have curves of up to 64 learners.
+  bool by_speed = false;
 };
 
 // Published times of one decision at 64 GPUs and 160 jobs: Gavel 13 ms, Sia 96 ms, Pollux 2.2 s
@@ -38,6 +40,8 @@ const Size kSizes[] = {{.nodes = 8, .jobs = 160, .queues = 4, .aim_ms = 1, .riva
                        {.nodes = 64, .jobs = 1'280, .queues = 12},
                        {.nodes = 256, .jobs = 5'120, .queues = 25, .aim_ms = 5},
                        {.nodes = 1'000, .jobs = 10'000, .queues = 50, .aim_ms = 20}};
+const Size kBySpeed{
+    .nodes = 256, .jobs = 5'120, .queues = 25, .aim_ms = 10, .rival_ms = {}, .by_speed = true};
 
 // Half of the jobs share the GPUs, others wait for one kind of node, have ended or are suspended.
 // Queues differ in weight and policy; every second one has a guarantee, every third one a limit.
@@ -131,7 +135,8 @@ class Cluster {
     const std::int64_t part = std::int64_t{size_.nodes} * kGpusOfNode / size_.queues;
     if (index % 2 == 0) queue.guaranteed_gpus = part;
     if (index % 3 == 0) queue.limit_gpus = 4 * part;
-    queue.policy = static_cast<QueuePolicy>(index % 3);
+    queue.policy = size_.by_speed ? QueuePolicy::kThroughput : static_cast<QueuePolicy>(index % 3);
+    queue.favors_short_jobs = size_.by_speed && index % 2 == 0;
     queue.strict = index % 5 == 0;
     snapshot_.queues.push_back(queue);
   }
@@ -151,9 +156,30 @@ class Cluster {
     job.needs.resources = {.gpus = 1, .cpu_millis = 8'000, .memory_bytes = 64 * kGiB};
     job.needs.tolerations = {{.key = "nvidia.com/gpu", .exists = true}};
     if (needs_a100) job.needs.node_selector = {{"gpu", "a100"}};
+    if (size_.by_speed) {
+      job.max_learners = 64;
+      job.speeds = NewCurve(job.max_learners);
+      job.alone_seconds = Draw(60, 1'000'000);
+    }
     job.finished = Draw(1, 10) <= 3;
     job.suspended = DrawOneIn(10);
     return job;
+  }
+
+  // Each learner on a node adds a little less than the one before; each further node costs much.
+  SpeedCurve NewCurve(int sizes) {
+    const int efficiency = Draw(600, 990);
+    const int of_a_node = Draw(100, 900);
+    SpeedCurve speeds;
+    double more = 1000;
+    double speed = 0;
+    for (int size = 1; size <= sizes; ++size) {
+      speed += more;
+      more = more * efficiency / 1000;
+      const int nodes = (size + kGpusOfNode - 1) / kGpusOfNode;
+      speeds.push_back(std::max(static_cast<int>(speed) - of_a_node * (nodes - 1), 1));
+    }
+    return speeds;
   }
 
   const Size size_;
@@ -245,21 +271,28 @@ std::string Svg(const std::vector<Measured>& sizes) {
          "growth from the smallest size</text>\n</svg>\n";
 }
 
+void ReportSize(const Measured& measured, std::vector<bench::Row>& rows) {
+  const Size& size = measured.size;
+  const std::string name =
+      Format("plan of {} jobs, {} GPUs, {} queues{}", size.jobs, size.nodes * kGpusOfNode,
+             size.queues, size.by_speed ? " that share by speed" : "");
+  bench::Report({.name = name + ", p50", .value = measured.p50_ms, .unit = "ms"}, rows);
+  bench::Report({.name = name + ", p99",
+                 .value = measured.p99_ms,
+                 .unit = "ms",
+                 .rival = size.rival_ms,
+                 .aim = size.aim_ms > 0 ? std::optional(size.aim_ms) : std::nullopt},
+                rows);
+}
+
 int Run(int plans, const std::string& json, const std::string& svg) {
   std::vector<bench::Row> rows;
   std::vector<Measured> sizes;
   for (const Size& size : kSizes) {
     sizes.push_back(Measure(size, plans));
-    const std::string name = Format("plan of {} jobs, {} GPUs, {} queues", size.jobs,
-                                    size.nodes * kGpusOfNode, size.queues);
-    bench::Report({.name = name + ", p50", .value = sizes.back().p50_ms, .unit = "ms"}, rows);
-    bench::Report({.name = name + ", p99",
-                   .value = sizes.back().p99_ms,
-                   .unit = "ms",
-                   .rival = size.rival_ms,
-                   .aim = size.aim_ms > 0 ? std::optional(size.aim_ms) : std::nullopt},
-                  rows);
+    ReportSize(sizes.back(), rows);
   }
+  ReportSize(Measure(kBySpeed, plans), rows);
   bench::Report(
       {.name = "exponent of growth with jobs, p50", .value = Growth(sizes), .unit = "", .aim = 1.2},
       rows);
