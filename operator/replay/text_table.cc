@@ -11,9 +11,14 @@ struct Column {
   bool is_number = true;
 };
 
-bool IsNumber(const std::string& cell) {
-  return cell == "-" ||
-         (!cell.empty() && std::ranges::all_of(cell, [](char c) { return c >= '0' && c <= '9'; }));
+// "-", "12", "+0.5"
+bool IsNumber(std::string_view cell) {
+  if (cell == "-") return true;
+  if (cell.starts_with('+') || cell.starts_with('-')) cell.remove_prefix(1);
+  const std::size_t point = std::min(cell.find('.'), cell.size());
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  return point > 0 && std::ranges::all_of(cell.substr(0, point), is_digit) &&
+         std::ranges::all_of(cell.substr(std::min(point + 1, cell.size())), is_digit);
 }
 
 std::vector<Column> ColumnsOf(const std::vector<std::vector<std::string>>& rows) {

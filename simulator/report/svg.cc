@@ -1,0 +1,210 @@
+#include "simulator/report/svg.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/format.h"
+#include "simulator/report/markup.h"
+
+namespace pliant::simulator {
+namespace {
+
+constexpr int kWidth = 960;
+constexpr int kHeight = kPlotTop + kPlotHeight + 48;
+constexpr int kBottom = kPlotTop + kPlotHeight;
+
+// The palette of Okabe and Ito.
+constexpr std::array<std::string_view, kColours> kPalette = {"#0072b2", "#e69f00", "#009e73",
+                                                             "#cc79a7", "#56b4e9", "#d55e00"};
+constexpr std::array<std::string_view, kColours> kDashes = {"none",     "8 4", "2 3",
+                                                            "10 3 2 3", "4 4", "14 4"};
+constexpr std::array<std::string_view, kColours> kHatches = {
+    "", "M0 60L60 0", "M30 0V60", "M0 30H60", "M0 0L60 60", "M0 30H60M30 0V60"};
+constexpr std::string_view kOther = "#8c959f";
+
+constexpr std::string_view kStyle = R"(
+.grid { stroke: var(--grid); } .axis { fill: var(--quiet); font-size: 12px; }
+.hatch { stroke: #ffffff; stroke-opacity: .45; stroke-width: 10; fill: none; }
+.areas { stroke: var(--page); stroke-width: 2; } .line { fill: none; stroke-width: 2; }
+)";
+
+// 1, 2 or 5 times a power of ten: the smallest such step with at most `max_count` steps.
+double RoundStep(double max, int max_count) {
+  const double least = max / max_count;
+  const double power = std::pow(10.0, std::floor(std::log10(least)));
+  for (const double factor : {1.0, 2.0, 5.0}) {
+    if (factor * power >= least) return factor * power;
+  }
+  return 10 * power;
+}
+
+std::vector<Tick> TicksAt(double max, double step, double unit, std::string_view suffix) {
+  const int digits = step / unit < 1 ? static_cast<int>(std::ceil(-std::log10(step / unit))) : 0;
+  std::vector<Tick> ticks;
+  for (int at = 0; at * step <= max * (1 + 1e-9); ++at) {
+    ticks.push_back(
+        {.part = at * step / max, .label = Fixed(at * step / unit, digits) + std::string(suffix)});
+  }
+  return ticks;
+}
+
+bool IsScale(double max) { return std::isfinite(max) && max > 0; }
+
+struct RoundTime {
+  double seconds;
+  std::string_view label;
+};
+constexpr auto kRoundTimes = std::to_array<RoundTime>({{0.001, "1 ms"},
+                                                       {0.01, "10 ms"},
+                                                       {0.1, "100 ms"},
+                                                       {1, "1 s"},
+                                                       {10, "10 s"},
+                                                       {60, "1 min"},
+                                                       {600, "10 min"},
+                                                       {3600, "1 h"},
+                                                       {10 * 3600, "10 h"},
+                                                       {4 * 86400, "4 d"},
+                                                       {40 * 86400, "40 d"},
+                                                       {365 * 86400, "1 year"},
+                                                       {3650.0 * 86400, "10 years"}});
+
+std::string Legend(const std::vector<std::string>& names,
+                   std::string (*sample)(std::size_t index)) {
+  std::string items;
+  for (std::size_t index = 0; index < names.size(); ++index) {
+    items += Format("<li>{} {}</li>", sample(index), EscapedName(names[index]));
+  }
+  return "<ul class=\"legend\">" + items + "</ul>\n";
+}
+
+}  // namespace
+
+std::string BeginPlot(std::string_view title) {
+  const std::string text = Escaped(title);
+  return Format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\"><title>{}</title>\n",
+                kWidth, kHeight, text, text);
+}
+
+std::string EndPlot() { return "</svg>\n"; }
+
+std::vector<Tick> NumberTicks(double max, int max_count) {
+  if (!IsScale(max)) return {{.part = 0, .label = "0"}};
+  return TicksAt(max, RoundStep(max, max_count), 1, "");
+}
+
+std::vector<Tick> TimeTicks(double max_seconds, int max_count) {
+  if (!IsScale(max_seconds)) return {{.part = 0, .label = "0 s"}};
+  struct Unit {
+    double seconds;
+    std::string_view suffix;
+  };
+  constexpr auto kUnits = std::to_array<Unit>({{86400, " d"}, {3600, " h"}, {60, " min"}});
+  for (const auto& [seconds, suffix] : kUnits) {
+    if (max_seconds >= 3 * seconds) {
+      const double step = std::max(1.0, RoundStep(max_seconds / seconds, max_count)) * seconds;
+      return TicksAt(max_seconds, step, seconds, suffix);
+    }
+  }
+  return TicksAt(max_seconds, RoundStep(max_seconds, max_count), 1, " s");
+}
+
+LogSeconds::LogSeconds(double min_seconds, double max_seconds) {
+  constexpr double kMinSeconds = 0.001;
+  const double low = std::max(kMinSeconds, min_seconds);
+  low_ = std::log10(low);
+  high_ = std::max(low_ + 0.5, std::log10(std::max(low, max_seconds)));
+}
+
+double LogSeconds::PartOf(double seconds) const {
+  if (seconds <= 0) return 0;
+  return std::clamp((std::log10(seconds) - low_) / (high_ - low_), 0.0, 1.0);
+}
+
+std::vector<Tick> LogSeconds::Ticks() const {
+  std::vector<Tick> ticks;
+  for (const auto& [seconds, label] : kRoundTimes) {
+    const double at = std::log10(seconds);
+    if (at < low_ || at > high_) continue;
+    ticks.push_back({.part = PartOf(seconds), .label = std::string(label)});
+  }
+  // A short axis may lie between two round times.
+  if (ticks.size() < 2) {
+    ticks = {{.part = 0, .label = ShownSeconds(std::pow(10.0, low_))},
+             {.part = 1, .label = ShownSeconds(std::pow(10.0, high_))}};
+  }
+  return ticks;
+}
+
+std::string AxisX(const std::vector<Tick>& ticks, std::string_view label) {
+  std::string text;
+  for (const Tick& tick : ticks) {
+    const std::string x = Fixed(kPlotLeft + tick.part * kPlotWidth, 1);
+    text += Format(
+        "<line class=\"grid\" x1=\"{0}\" y1=\"{1}\" x2=\"{0}\" y2=\"{2}\"/>"
+        "<text class=\"axis\" x=\"{0}\" y=\"{3}\" text-anchor=\"middle\">{4}</text>\n",
+        x, kPlotTop, kBottom + 4, kBottom + 18, Escaped(tick.label));
+  }
+  return text + Format("<text class=\"axis\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
+                       kPlotLeft + kPlotWidth / 2, kBottom + 38, Escaped(label));
+}
+
+std::string AxisY(const std::vector<Tick>& ticks, std::string_view label) {
+  std::string text;
+  for (const Tick& tick : ticks) {
+    const double y = kBottom - tick.part * kPlotHeight;
+    text += Format(
+        "<line class=\"grid\" x1=\"{0}\" y1=\"{1}\" x2=\"{2}\" y2=\"{1}\"/>"
+        "<text class=\"axis\" x=\"{3}\" y=\"{4}\" text-anchor=\"end\">{5}</text>\n",
+        kPlotLeft, Fixed(y, 1), kPlotLeft + kPlotWidth, kPlotLeft - 8, Fixed(y + 4, 1),
+        Escaped(tick.label));
+  }
+  return text + Format(
+                    "<text class=\"axis\" x=\"14\" y=\"{0}\" transform=\"rotate(-90 14 {0})\" "
+                    "text-anchor=\"middle\">{1}</text>\n",
+                    kPlotTop + kPlotHeight / 2, Escaped(label));
+}
+
+std::string_view LineColour(std::size_t index) { return kPalette[index % kColours]; }
+std::string_view LineDash(std::size_t index) { return kDashes[index % kColours]; }
+
+std::string Patterns() {
+  std::string patterns;
+  for (std::size_t index = 0; index < kColours; ++index) {
+    patterns += Format(
+        "<pattern id=\"area-{}\" width=\"60\" height=\"60\" patternUnits=\"userSpaceOnUse\">"
+        "<rect width=\"60\" height=\"60\" fill=\"{}\"/><path d=\"{}\" "
+        "class=\"hatch\"/></pattern>\n",
+        index, kPalette[index], kHatches[index]);
+  }
+  return "<svg class=\"patterns\" width=\"0\" height=\"0\" aria-hidden=\"true\"><defs>\n" +
+         patterns + "</defs></svg>\n";
+}
+
+std::string AreaFill(std::size_t index) {
+  if (index >= kColours) return Format("fill=\"{}\"", kOther);
+  if (kHatches[index].empty()) return Format("fill=\"{}\"", kPalette[index]);
+  return Format("fill=\"url(#area-{})\"", index);
+}
+
+std::string LineLegend(const std::vector<std::string>& names) {
+  return Legend(names, [](std::size_t index) {
+    return Format(
+        "<svg width=\"40\" height=\"14\" aria-hidden=\"true\"><path class=\"line\" "
+        "d=\"M0 7H40\" stroke=\"{}\" stroke-dasharray=\"{}\"/></svg>",
+        LineColour(index), LineDash(index));
+  });
+}
+
+std::string AreaLegend(const std::vector<std::string>& names) {
+  return Legend(names, [](std::size_t index) {
+    return Format(
+        "<svg width=\"24\" height=\"14\" viewBox=\"0 0 240 140\" aria-hidden=\"true\">"
+        "<rect width=\"240\" height=\"140\" {}/></svg>",
+        AreaFill(index));
+  });
+}
+
+std::string_view PlotStyle() { return kStyle; }
+
+}  // namespace pliant::simulator
