@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-// What happened in a simulated run. Times are milliseconds since its beginning.
+// The record of a simulated run. Times are milliseconds since its beginning.
 namespace pliant::simulator {
 
 // A job from one change of its GPUs or its batch to the next.
