@@ -22,11 +22,6 @@ std::string NodesOf(const planner::Decision& decision) {
   return text;
 }
 
-bool ActsAlike(const planner::Decision& left, const planner::Decision& right) {
-  return left.to == right.to && left.keep == right.keep && left.create == right.create &&
-         left.reason.code == right.reason.code;
-}
-
 Rows ChangedJobs(const planner::JobKey& job, const planner::Plan& without,
                  const planner::Plan& with) {
   Rows rows = {{"JOB", "NOW", "WITHOUT", "WITH", "REASON", ""}};
@@ -41,6 +36,11 @@ Rows ChangedJobs(const planner::JobKey& job, const planner::Plan& without,
 }
 
 }  // namespace
+
+bool ActsAlike(const planner::Decision& left, const planner::Decision& right) {
+  return left.to == right.to && left.keep == right.keep && left.create == right.create &&
+         left.reason.code == right.reason.code;
+}
 
 std::string ReportPlan(const planner::Plan& plan) {
   Rows jobs = {{"JOB", "FROM", "TO", "ENTITLED GPUS", "REASON", ""}};

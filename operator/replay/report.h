@@ -8,6 +8,9 @@
 // Plans as text for people.
 namespace pliant::replay {
 
+// Whether two decisions on a job give it the same size, the same nodes and the same reason.
+bool ActsAlike(const planner::Decision& left, const planner::Decision& right);
+
 // Tables of all jobs, queues and pools.
 std::string ReportPlan(const planner::Plan& plan);
 

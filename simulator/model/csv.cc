@@ -6,13 +6,12 @@
 #include <system_error>
 #include <utility>
 
-#include "base/file.h"
 #include "base/format.h"
+#include "simulator/model/data_file.h"
 
 namespace pliant::simulator {
 namespace {
 
-constexpr std::size_t kMaxNameBytes = 255;
 constexpr std::size_t kMaxShownBytes = 40;
 
 bool IsNameLetter(char c) {
@@ -32,6 +31,10 @@ std::vector<std::string_view> SplitAtCommas(std::string_view line) {
 
 }  // namespace
 
+bool IsName(std::string_view text) {
+  return !text.empty() && text.size() <= kMaxNameBytes && std::ranges::all_of(text, IsNameLetter);
+}
+
 std::string Shown(std::string_view text) {
   std::string shown;
   for (const char c : text.substr(0, kMaxShownBytes)) shown += c >= ' ' && c <= '~' ? c : '?';
@@ -41,25 +44,8 @@ std::string Shown(std::string_view text) {
 
 Result<CsvTable> CsvTable::Read(const std::filesystem::path& path,
                                 std::span<const std::string_view> columns) {
-  // The size is read first, so that a huge file is not.
-  std::error_code error;
-  const bool is_directory = std::filesystem::is_directory(path, error);
-  if (is_directory) return Invalid(path.string() + " is a directory; name a CSV file");
-  const std::uintmax_t bytes = std::filesystem::file_size(path, error);
-  if (!error && bytes > kMaxCsvBytes) {
-    return Invalid(Format("{} has {} bytes; split it into files of at most {} bytes", path.string(),
-                          bytes, kMaxCsvBytes));
-  }
-  if (error && std::filesystem::exists(path)) {
-    return Invalid(path.string() + " is not a regular file; name a CSV file");
-  }
-  auto text = ReadFile(path);
-  if (!text && text.error().code == ErrorCode::kNotFound) {
-    return Fail(ErrorCode::kNotFound,
-                path.string() + " is missing; add it, or choose another directory");
-  }
-  if (!text) return std::unexpected(std::move(text).error());
-  return Parse(*std::move(text), path.string(), columns);
+  ASSIGN_OR_RETURN(std::string text, ReadDataFile(path, kMaxCsvBytes, "CSV"));
+  return Parse(std::move(text), path.string(), columns);
 }
 
 Result<CsvTable> CsvTable::Parse(std::string text, std::string file,
@@ -134,7 +120,7 @@ std::string_view CsvTable::Text(std::size_t row, std::size_t column) const {
 
 Result<std::string> CsvTable::Name(std::size_t row, std::size_t column) const {
   const std::string_view text = Text(row, column);
-  if (text.empty() || text.size() > kMaxNameBytes || !std::ranges::all_of(text, IsNameLetter)) {
+  if (!IsName(text)) {
     return Wrong(row, Format("'{}' is not a name: {}; write 1 to {} letters, digits and -_.",
                              columns_[column], Shown(text), kMaxNameBytes));
   }

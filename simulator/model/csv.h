@@ -15,6 +15,7 @@ namespace pliant::simulator {
 
 inline constexpr std::size_t kMaxCsvBytes = std::size_t{16} << 20;
 inline constexpr std::size_t kMaxCsvRows = 1'000'000;
+inline constexpr std::size_t kMaxNameBytes = 255;
 
 // A table with a header, without quotes and without spaces around commas. Every error names the
 // file, the line and the remedy: "a.csv:17: 'batch_size' is not a whole number: 12a; ...".
@@ -33,7 +34,7 @@ class CsvTable {
 
   // `column`: its index in `columns`. The text lives as long as the table stays where it is.
   std::string_view Text(std::size_t row, std::size_t column) const;
-  // The text of a name: not empty, at most 255 letters, digits and "-_.".
+  // The text of a name.
   Result<std::string> Name(std::size_t row, std::size_t column) const;
   Result<double> Number(std::size_t row, std::size_t column, double min, double max) const;
   Result<std::int64_t> Whole(std::size_t row, std::size_t column, std::int64_t min,
@@ -60,6 +61,9 @@ class CsvTable {
   std::vector<Cell> cells_;             // row by row, in the order of `columns_`
   std::vector<std::size_t> lines_;      // by row, from 1
 };
+
+// Whether a job or a queue may have this name: 1 to 255 letters, digits and "-_.".
+bool IsName(std::string_view text);
 
 // A text from a file as errors show it: short, in printable ASCII.
 std::string Shown(std::string_view text);

@@ -130,7 +130,7 @@ TEST(CsvFileTest, ThatCannotBeReadIsAnError) {
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().code, ErrorCode::kNotFound);
   EXPECT_THAT(missing.error().message,
-              EndsWith("no-such.csv is missing; add it, or choose another directory"));
+              EndsWith("no-such.csv is missing; add it, or choose another path"));
   const auto directory = CsvTable::Read(folder.path(), kColumns);
   ASSERT_FALSE(directory);
   EXPECT_THAT(directory.error().message, EndsWith("is a directory; name a CSV file"));

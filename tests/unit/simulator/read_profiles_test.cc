@@ -166,7 +166,7 @@ TEST(ReadProfilesTest, ErrorsOfTrainings) {
 }
 
 TEST(ReadProfilesTest, AMissingFileIsNamed) {
-  const std::string add = " is missing; add it, or choose another directory";
+  const std::string add = " is missing; add it, or choose another path";
   const std::pair<std::string, std::string> kCases[] = {
       {"applications.csv", add},
       {"toy/placements.csv", add},
