@@ -60,7 +60,7 @@ StepModel::StepModel(std::span<const MeasuredStep> steps, std::optional<double> 
   for (const double gamma : kGammas) {
     FitNet(steps, gamma);
     const double error = ErrorOf(steps);
-    if (error >= 0.9 * best_error - kTiny) continue;  // few sizes fit every γ
+    if (error >= 0.5 * best_error - kTiny) continue;  // few sizes fit every γ
     best_error = error;
     best_gamma = gamma;
   }

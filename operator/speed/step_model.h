@@ -33,7 +33,8 @@ struct MeasuredStep {
 //   parts · g = a · parts + b · samples
 //   net = c + d · max(learners - 2, 0), c and d apart for one node and for several; 0 alone
 // (Qiao et al., Pollux, OSDI 2021, section 3.2.) Each pair of unknowns is a weighted relative
-// least-squares fit with values of at least 0; γ is the best of seven.
+// least-squares fit with values of at least 0. γ is the smallest of seven that no larger one
+// betters by half of the error.
 class StepModel {
  public:
   // `steps`: at least one. `net_prior`: seconds of `net` on several nodes until they were tried;
