@@ -157,6 +157,19 @@ struct SavedCheckpoint {
   bool operator==(const SavedCheckpoint&) const = default;
 };
 
+// Maximum number in a status.
+inline constexpr std::size_t kMaxMeasuredSpeeds = 8;
+
+// The speed of a size that was tried.
+struct MeasuredSpeed {
+  int learners = 1;
+  int nodes = 1;
+  double samples_per_second = 0;
+  double compute_seconds = 0;  // of a step, of the learner that computes longest
+
+  bool operator==(const MeasuredSpeed&) const = default;
+};
+
 struct JobStatus {
   std::int64_t observed_generation = 0;
   JobPhase phase = JobPhase::kNew;
@@ -183,6 +196,7 @@ struct JobStatus {
   std::optional<std::int64_t> epoch;
   std::optional<std::int64_t> total_steps;
   std::optional<double> samples_per_second;
+  std::vector<MeasuredSpeed> speeds;  // at most kMaxMeasuredSpeeds
   std::optional<double> loss;
   std::optional<double> accuracy;
   std::string parameters_sha256;

@@ -93,6 +93,13 @@ void ReadStatus(Fields& fields, JobStatus& status) {
                        .step = LongCount(failures, "step"),
                        .counted = failures.Ints("counted", 0, INT32_MAX, 4096)};
   });
+  fields.Objects("speeds", kMaxMeasuredSpeeds, [&](Fields& speed) {
+    status.speeds.push_back(
+        {.learners = speed.Int("learners", 1, 1, kMaxLearners),
+         .nodes = speed.Int("nodes", 1, 1, kMaxLearners),
+         .samples_per_second = speed.OptionalNumber("samplesPerSecond").value_or(0),
+         .compute_seconds = speed.OptionalNumber("computeSeconds").value_or(0)});
+  });
   status.attained_gpu_seconds = LongCount(fields, "attainedGpuSeconds");
   fields.Object("recentService", [&](Fields& recent) {
     const std::int64_t gpu_seconds = LongCount(recent, "gpuSeconds");
@@ -106,6 +113,18 @@ void ReadStatus(Fields& fields, JobStatus& status) {
   status.estimated_completion = fields.OptionalTime("estimatedCompletionTime");
   status.completion_time = fields.OptionalTime("completionTime");
   status.conditions = ReadConditions(fields);
+}
+
+json EncodeSpeeds(const std::vector<MeasuredSpeed>& speeds) {
+  if (speeds.empty()) return json();
+  json list = json::array();
+  for (const MeasuredSpeed& speed : speeds) {
+    list.push_back({{"learners", speed.learners},
+                    {"nodes", speed.nodes},
+                    {"samplesPerSecond", speed.samples_per_second},
+                    {"computeSeconds", speed.compute_seconds}});
+  }
+  return list;
 }
 
 json EncodeStatus(const JobStatus& status) {
@@ -144,6 +163,7 @@ json EncodeStatus(const JobStatus& status) {
       {"completionTime", OrNull(status.completion_time)},
       {"conditions", EncodeConditions(status.conditions)},
   };
+  encoded["speeds"] = EncodeSpeeds(status.speeds);
   encoded["recentService"] = status.recent_service
                                  ? json{{"gpuSeconds", status.recent_service->gpu_seconds},
                                         {"time", FormatTime(status.recent_service->time)}}

@@ -81,6 +81,7 @@ void CopyStats(const api::JobStatus& from, api::JobStatus& to) {
   to.epoch = from.epoch;
   to.total_steps = from.total_steps;
   to.samples_per_second = from.samples_per_second;
+  to.speeds = from.speeds;
   to.loss = from.loss;
   to.accuracy = from.accuracy;
   to.last_checkpoint = from.last_checkpoint;
@@ -133,6 +134,7 @@ void ReportProgress(const JobView& view, api::JobStatus& status) {
     status.recent_service = {.gpu_seconds = static_cast<std::int64_t>(meter.recent_gpu_seconds),
                              .time = floor<seconds>(*meter.until)};
   }
+  if (!view.soft_state.speed.measured.empty()) status.speeds = view.soft_state.speed.measured;
   if (view.coordinator.progress) {
     const Progress& progress = *view.coordinator.progress;
     ReportStats(progress, status);

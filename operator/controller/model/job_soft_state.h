@@ -7,6 +7,7 @@
 #include "operator/controller/model/checked_template.h"
 #include "operator/controller/model/coordinator_retry.h"
 #include "operator/controller/model/grant_refusals.h"
+#include "operator/controller/model/known_speed.h"
 #include "operator/controller/model/learner_clocks.h"
 #include "operator/controller/model/learner_contacts.h"
 #include "operator/controller/model/mount_cause.h"
@@ -31,6 +32,7 @@ struct JobSoftState {
   Reporting reporting;
   ServiceMeter meter;
   TimesAhead times_ahead;
+  KnownSpeed speed;
   // The lowest committed step seen since the newest failure was counted. It falls when the job is
   // restored from a checkpoint.
   std::optional<std::int64_t> lowest_step;

@@ -68,6 +68,17 @@ void ReadLists(Fields& root, Progress& progress) {
   });
 }
 
+void ReadSpeed(Fields& root, Progress& progress) {
+  root.Object("speed", [&](Fields& fields) {
+    const ReportedSpeed speed{
+        .samples_per_second = FiniteNumber(fields, "samplesPerSecond").value_or(0),
+        .compute_seconds = FiniteNumber(fields, "computeSeconds").value_or(0),
+        .seconds = FiniteNumber(fields, "seconds").value_or(0)};
+    // It comes from a program, which may report anything.
+    if (speed.samples_per_second > 0 && speed.compute_seconds > 0) progress.speed = speed;
+  });
+}
+
 void ReadStats(Fields& root, Progress& progress) {
   progress.step = root.OptionalInt("step", 0, INT64_MAX);
   progress.epoch = root.OptionalInt("epoch", 0, INT64_MAX);
@@ -137,6 +148,7 @@ Result<Progress> DecodeProgress(std::string_view body) {
                   .sequence = accepted.Long("sequence", 0, 0, kMaxStamp)};
   });
   ReadStats(root, progress);
+  ReadSpeed(root, progress);
   ReadLists(root, progress);
   root.Object("problem", [&](Fields& problem) {
     progress.problem_reason = ProblemReason(problem.String("reason"));

@@ -70,6 +70,14 @@ struct ReportedCheckpoint {
   bool operator==(const ReportedCheckpoint&) const = default;
 };
 
+// The speed of the present membership, since it is steady.
+struct ReportedSpeed {
+  double samples_per_second = 0;  // > 0
+  double compute_seconds = 0;     // of a step, of the learner that computes longest; > 0
+  double seconds = 0;             // for which it is steady
+  bool operator==(const ReportedSpeed&) const = default;
+};
+
 struct Progress {
   std::int64_t term = 0;
   CoordinatorState state = CoordinatorState::kWaiting;
@@ -86,6 +94,7 @@ struct Progress {
   std::optional<ReportedCheckpoint> last_checkpoint;
   std::vector<ReportedLearner> learners;
   std::vector<ReportedResize> resizes;
+  std::optional<ReportedSpeed> speed;
   std::string problem_reason;  // of a fixed set; empty if there is none
   std::string problem_message;
   std::string parameters_sha256;

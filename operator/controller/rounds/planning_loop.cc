@@ -9,6 +9,7 @@
 #include "base/earliest.h"
 #include "base/log.h"
 #include "operator/controller/actions/look_again.h"
+#include "operator/controller/lifecycle/admission.h"
 #include "operator/controller/lifecycle/coordinator_policy.h"
 #include "operator/controller/rounds/job_metrics.h"
 #include "operator/controller/rounds/loop_metrics.h"
@@ -193,6 +194,11 @@ void PlanningLoop::LookAtJobs(WallTime now) {
   for (const kube::NamespacedName& key : refreshed) {
     if (!views_.contains(key)) plan_.SeeJob(key, nullptr, now);
   }
+  gpus_of_node_.clear();
+  for (const planner::NodeView& node : plan_.snapshot().nodes) {
+    std::int64_t& gpus = gpus_of_node_[node.pool];
+    gpus = std::max(gpus, node.allocatable.gpus);
+  }
   for (auto& [key, view] : views_) {
     if (IsAwake(view) || refreshed.contains(key)) LookAtJob(key, view, now);
   }
@@ -208,6 +214,9 @@ void PlanningLoop::LookAtJob(const kube::NamespacedName& key, JobView& view, Wal
   const CrashNotes::Mark busy = CrashNotes::BusyWith(parts_.crash_notes, view.job->meta);
   view.coordinator = monitor_.View(uid);
   ObserveJob(view, now);
+  if (const auto training = TrainingOf(view)) {
+    speeds_.Observe(view, *training, gpus_of_node_[view.membership.pool]);
+  }
   if (AwaitsCheck(view)) {
     if (const auto* accepted = accepted_.Find(*view.job, now)) {
       OnTemplateAccepted(*view.job, accepted->needs, view.soft_state.checked_template);

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -12,6 +14,7 @@
 #include "operator/controller/coordinators/coordinator_monitor.h"
 #include "operator/controller/lifecycle/job_events.h"
 #include "operator/controller/lifecycle/job_lifecycle.h"
+#include "operator/controller/model/speed_book.h"
 #include "operator/controller/rounds/accepted_templates.h"
 #include "operator/controller/rounds/cluster_plan.h"
 #include "operator/controller/rounds/crash_notes.h"
@@ -104,6 +107,8 @@ class PlanningLoop {
   CoordinatorMonitor monitor_;
   BatchDispatcher dispatcher_;
   AcceptedTemplates accepted_;
+  SpeedBook speeds_;
+  std::map<std::string, std::int64_t> gpus_of_node_;  // by pool: of its largest node
   ClusterPlan plan_;
   QueueReporter queue_reporter_;
   Placeholders placeholders_;

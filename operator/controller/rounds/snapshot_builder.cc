@@ -40,6 +40,17 @@ std::optional<std::int64_t> RemainingSeconds(const Progress& progress,
   return static_cast<std::int64_t>(seconds);
 }
 
+// With one learner; absent if its speed or its steps are not known.
+std::optional<std::int64_t> AloneSeconds(const JobView& view) {
+  const KnownSpeed& speed = view.soft_state.speed;
+  const api::JobStatus& status = view.job->status;
+  if (speed.curve.empty() || !status.total_steps) return std::nullopt;
+  const auto steps = static_cast<double>(*status.total_steps - CommittedStep(view));
+  const double seconds = std::max(steps, 0.0) * speed.alone_seconds_per_step;
+  if (!(seconds < static_cast<double>(api::kMaxSeconds))) return std::nullopt;
+  return static_cast<std::int64_t>(seconds);
+}
+
 // Whether its labels say that it belongs to a job.
 bool IsLabelled(const api::Pod& pod) { return pod.meta.labels.contains(std::string(kLabelJobUid)); }
 
@@ -178,6 +189,8 @@ planner::JobView PlannerView(const JobView& view) {
     if (const auto& progress = view.coordinator.progress) {
       planned.remaining_seconds = RemainingSeconds(*progress, *training);
     }
+    planned.speeds = view.soft_state.speed.curve;
+    planned.alone_seconds = AloneSeconds(view);
   } else {
     // A job that lost its admission still has learners: they are drained.
     planned.suspended = true;

@@ -173,6 +173,8 @@ JobStatus FullStatus() {
           .epoch = 16,
           .total_steps = 1200,
           .samples_per_second = 5310.5,
+          .speeds = {{.learners = 2, .nodes = 1, .samples_per_second = 15, .compute_seconds = 0.25},
+                     {.learners = 4, .nodes = 2, .samples_per_second = 28, .compute_seconds = 0.5}},
           .loss = 0.03125,
           .accuracy = 0.98,
           .parameters_sha256 = "abc",

@@ -16,8 +16,10 @@ TEST(Progress, ReadsTheContractsExample) {
     "lastCheckpoint": {"step": 400, "membership": "2.5", "unixSeconds": 1790000000.5, "error": "", "reason": ""},
     "learners": [{"name": "digits-1a2b3-4", "podUid": "u", "state": "Member", "step": 400}],
     "resizes": [{"membership": "2.5", "kind": "Planned", "from": 1, "to": 2, "requestedUnixSeconds": 1790000000.1}],
+    "speed": {"samplesPerSecond": 5280.5, "computeSeconds": 0.08, "seconds": 41.5},
     "problem": {"reason": "", "message": ""}, "parametersSha256": ""})");
   ASSERT_TRUE(progress) << progress.error();
+  EXPECT_EQ(progress->speed, (ReportedSpeed{5280.5, 0.08, 41.5}));
   EXPECT_EQ(progress->term, 2);
   EXPECT_EQ(progress->members.size(), 2u);
   EXPECT_EQ(progress->plan_accepted, (PlanStamp{3, 17}));
@@ -29,6 +31,17 @@ TEST(Progress, ReadsTheContractsExample) {
   EXPECT_EQ(progress->last_checkpoint->reason, "");
   EXPECT_EQ(progress->resizes,
             (std::vector<ReportedResize>{{.membership = {2, 5}, .from = 1, .to = 2}}));
+}
+
+TEST(Progress, ASpeedThatMakesNoSenseIsUnknown) {
+  for (const char* speed :
+       {R"({})", R"({"samplesPerSecond": 0, "computeSeconds": 1})",
+        R"({"samplesPerSecond": 1, "computeSeconds": -1})", R"({"samplesPerSecond": 1})"}) {
+    const auto progress =
+        DecodeProgress(std::string(R"({"state": "Running", "speed": )") + speed + "}");
+    ASSERT_TRUE(progress) << progress.error();
+    EXPECT_EQ(progress->speed, std::nullopt) << speed;
+  }
 }
 
 TEST(Progress, WhatIsUnknownIsAbsent) {

@@ -1,0 +1,166 @@
+#include "operator/controller/model/speed_book.h"
+
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/controller/job_fixture.h"
+
+namespace pliant::controller {
+namespace {
+
+constexpr std::int64_t kGpusOfNode = 4;
+const api::FrozenTraining kTraining{.global_batch_size = 256, .logical_shards = 32};
+
+// A job with so many learners on one node, whose coordinator reports this speed.
+JobView Reports(int learners, double samples_per_second, double compute_seconds,
+                double seconds = 30) {
+  JobView view = TrainingView(learners);
+  Edit(view.coordinator.progress).speed = ReportedSpeed{.samples_per_second = samples_per_second,
+                                                        .compute_seconds = compute_seconds,
+                                                        .seconds = seconds};
+  return view;
+}
+
+planner::SpeedCurve CurveAfter(SpeedBook& book, JobView view) {
+  book.Observe(view, kTraining, kGpusOfNode);
+  return view.soft_state.speed.curve;
+}
+
+TEST(SpeedBook, NothingIsKnownBeforeAMembershipIsSteady) {
+  SpeedBook book;
+  EXPECT_EQ(CurveAfter(book, TrainingView(1)), planner::SpeedCurve{});
+  EXPECT_EQ(CurveAfter(book, Reports(1, 1000, 0.25, /*seconds=*/9.9)), planner::SpeedCurve{});
+  JobView resizes = Reports(1, 1000, 0.25);
+  Edit(resizes.coordinator.progress).state = CoordinatorState::kResizing;
+  EXPECT_EQ(CurveAfter(book, resizes), planner::SpeedCurve{});
+  JobView unknown_pod = Reports(1, 1000, 0.25);
+  unknown_pod.learners.clear();
+  EXPECT_EQ(CurveAfter(book, unknown_pod), planner::SpeedCurve{});
+}
+
+// At 1 learner a step of 256 samples takes 0.256 s, of which 0.25 s are computation.
+TEST(SpeedBook, OneSizeOffersTwiceAsMany) {
+  SpeedBook book;
+  JobView view = Reports(1, 1000, 0.25);
+  book.Observe(view, kTraining, kGpusOfNode);
+  const planner::SpeedCurve& curve = view.soft_state.speed.curve;
+  ASSERT_EQ(curve.size(), 2u);
+  EXPECT_EQ(curve[0], 1000);
+  EXPECT_NEAR(curve[1], 2000, 50) << "nothing says that an exchange takes time";
+  EXPECT_NEAR(view.soft_state.speed.alone_seconds_per_step, 0.256, 1e-9);
+}
+
+TEST(SpeedBook, MeasuredSizesAreWhatTheyAre) {
+  SpeedBook book;
+  CurveAfter(book, Reports(1, 1000, 0.25));
+  CurveAfter(book, Reports(2, 1500, 0.13));
+  const planner::SpeedCurve curve = CurveAfter(book, Reports(4, 2000, 0.07));
+  ASSERT_EQ(curve.size(), 8u);
+  EXPECT_EQ(curve[0], 1000);
+  EXPECT_NEAR(curve[1], 1500, 2);
+  EXPECT_NEAR(curve[3], 2000, 2);
+  EXPECT_GT(curve[2], curve[1]);
+  EXPECT_LT(curve[2], curve[3]);
+}
+
+TEST(SpeedBook, AJobHasNoMoreSizesThanItsMaximum) {
+  SpeedBook book;
+  JobView view = Reports(4, 4000, 0.06);
+  Edit(view.job).spec.elastic.max_learners = 5;
+  EXPECT_EQ(CurveAfter(book, view).size(), 5u);
+}
+
+// With 32 shards, the busiest of 9 or 10 learners has as many as the busiest of 8.
+TEST(SpeedBook, ABitwiseJobIsAsFastAsItsBusiestLearner) {
+  SpeedBook book;
+  JobView view = Reports(8, 8000, 0.03);
+  Edit(view.job).spec.elastic.max_learners = 16;
+  const planner::SpeedCurve curve = CurveAfter(book, view);
+  ASSERT_EQ(curve.size(), 16u);
+  EXPECT_EQ(curve[8], curve[7]);
+  EXPECT_EQ(curve[9], curve[7]);
+  EXPECT_GT(curve[10], curve[7]);
+}
+
+TEST(SpeedBook, JobsWithAnEqualTemplateShareWithinTheirNamespace) {
+  SpeedBook book;
+  CurveAfter(book, Reports(4, 2000, 0.07));
+  JobView waits{.job = Shared(AdmittedJob(0))};
+  EXPECT_EQ(CurveAfter(book, waits).size(), 8u);
+  JobView elsewhere = waits;
+  Edit(elsewhere.job).meta.name_space = "team-b";
+  EXPECT_TRUE(CurveAfter(book, elsewhere).empty());
+  JobView other = waits;
+  SetTemplate(R"({"spec":{"containers":[{"name":"learner","image":"example/train:2"}]}})",
+              Edit(other.job).spec);
+  EXPECT_TRUE(CurveAfter(book, other).empty());
+  JobView other_batch = waits;
+  book.Observe(other_batch, {.global_batch_size = 512, .logical_shards = 32}, kGpusOfNode);
+  EXPECT_TRUE(other_batch.soft_state.speed.curve.empty());
+}
+
+TEST(SpeedBook, NoiseChangesNoCurve) {
+  SpeedBook book;
+  const planner::SpeedCurve before = CurveAfter(book, Reports(2, 1000, 0.2));
+  for (const double noise : {0.95, 1.05, 0.93, 1.07, 1.0, 0.94}) {
+    EXPECT_EQ(CurveAfter(book, Reports(2, 1000 * noise, 0.2 / noise)), before) << noise;
+  }
+}
+
+TEST(SpeedBook, ANewLeaderReadsTheStatus) {
+  SpeedBook book;
+  JobView first = Reports(2, 1523, 0.1357);
+  book.Observe(first, kTraining, kGpusOfNode);
+  const std::vector<api::MeasuredSpeed> written = {
+      {.learners = 2, .nodes = 1, .samples_per_second = 1500, .compute_seconds = 0.14}};
+  ASSERT_EQ(first.soft_state.speed.measured.size(), 1u);
+  EXPECT_EQ(first.soft_state.speed.measured[0].learners, 2);
+  EXPECT_NEAR(first.soft_state.speed.measured[0].samples_per_second, 1500, 1e-9);
+  EXPECT_NEAR(first.soft_state.speed.measured[0].compute_seconds, 0.14, 1e-9);
+
+  SpeedBook of_next_leader;
+  JobView view{.job = Shared(AdmittedJob(0))};
+  Edit(view.job).status.speeds = written;
+  EXPECT_EQ(CurveAfter(of_next_leader, view).size(), 4u);
+}
+
+TEST(SpeedBook, WhatMakesNoSenseIsNotLearned) {
+  SpeedBook book;
+  JobView view{.job = Shared(AdmittedJob(0))};
+  Edit(view.job).status.speeds = {{1, 1, 0, 1},      {1, 1, -1, 1}, {1, 1, 1, 0},
+                                  {1, 1, 1e-320, 1}, {0, 1, 1, 1},  {1, 0, 1, 1}};
+  EXPECT_TRUE(CurveAfter(book, view).empty());
+}
+
+// Extreme values make a curve within bounds.
+TEST(SpeedBook, ALyingProgramHarmsOnlyItself) {
+  SpeedBook book;
+  CurveAfter(book, Reports(1, 1e-9, 1e9));
+  for (const int speed : CurveAfter(book, Reports(2, 1e12, 1e-9))) {
+    EXPECT_GE(speed, 1);
+    EXPECT_LE(speed, planner::kMaxSpeed);
+  }
+}
+
+TEST(SpeedBook, ANamespaceHasABoundedNumberOfKinds) {
+  SpeedBook book;
+  JobView other = Reports(1, 1000, 0.25);
+  Edit(other.job).meta.name_space = "team-b";
+  CurveAfter(book, other);
+  for (int number = 0; number < 1000; ++number) {
+    JobView view = Reports(1, 1000, 0.25);
+    SetTemplate(R"({"spec":{"containers":[{"name":"learner","image":"example/train:)" +
+                    std::to_string(number) + R"("}]}})",
+                Edit(view.job).spec);
+    CurveAfter(book, view);
+  }
+  EXPECT_EQ(book.kinds(), SpeedBook::kMaxKindsOfNamespace + 1);
+  JobView waits{.job = Shared(AdmittedJob(0))};
+  Edit(waits.job).meta.name_space = "team-b";
+  EXPECT_FALSE(CurveAfter(book, waits).empty()) << "the other namespace keeps what it has";
+}
+
+}  // namespace
+}  // namespace pliant::controller
