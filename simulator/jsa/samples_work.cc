@@ -30,7 +30,7 @@ double SamplesWork::PhaseEnd(const WorkState& state) const {
   return samples_ * (state.phase + 1) / phases_;
 }
 
-WorkState SamplesWork::Begin(WorkState state, const Placement& planned) const {
+WorkState SamplesWork::Begin(WorkState state, const Placement& planned, const LearnedSteps*) const {
   const Placement placement = Seen(planned);
   double fastest = 0;
   for (const int batch : batches_) {
@@ -44,7 +44,7 @@ WorkState SamplesWork::Begin(WorkState state, const Placement& planned) const {
   return state;
 }
 
-planner::SpeedCurve SamplesWork::Speeds(const WorkState&) const {
+planner::SpeedCurve SamplesWork::Speeds(const WorkState&, const LearnedSteps*) const {
   planner::SpeedCurve speeds;
   for (const double rate : rates_) {
     speeds.push_back(static_cast<int>(std::nearbyint(1000 * rate / rates_.front())));

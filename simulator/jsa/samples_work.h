@@ -1,7 +1,9 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
+#include "operator/speed/step_model.h"
 #include "simulator/events/work.h"
 #include "simulator/jsa/sample_rates.h"
 #include "simulator/model/placement.h"
@@ -20,9 +22,14 @@ class SamplesWork : public Work {
   double Rate(const WorkState& state, const Placement& placement) const override;
   double PhaseEnd(const WorkState& state) const override;
   bool IsDone(const WorkState& state) const override { return state.phase >= phases_; }
-  WorkState Begin(WorkState state, const Placement& planned) const override;
+  // All speeds are known, whatever was learned.
+  WorkState Begin(WorkState state, const Placement& planned,
+                  const LearnedSteps* learned) const override;
   // As if each size had its fastest batch at once.
-  planner::SpeedCurve Speeds(const WorkState& state) const override;
+  planner::SpeedCurve Speeds(const WorkState& state, const LearnedSteps* learned) const override;
+  std::optional<speed::MeasuredStep> Measure(const WorkState&, const Placement&) const override {
+    return std::nullopt;
+  }
   double RateAlone(const WorkState& state) const override;
   double SecondsAlone(const WorkState& state) const override;
   int max_learners() const override { return rules_.max_gpus; }

@@ -195,16 +195,16 @@ TEST(RunJsa, HoldsNoMoreGpusThanThereAreAndTrainsAllSamples) {
 TEST(SamplesWork, KeepsItsBatchForAPhase) {
   const Profiles profiles = SmallProfiles();
   const SamplesWork work(profiles[0], 640, kRules, 2);
-  WorkState state = work.Begin({}, {2});
+  WorkState state = work.Begin({}, {2}, nullptr);
   EXPECT_EQ(state.batch, 32);
   EXPECT_EQ(work.Rate(state, {2}), 32 / 3.0);
   EXPECT_EQ(work.Rate(state, {1}), 8) << "one learner accumulates two parts of 16 samples";
   EXPECT_EQ(work.PhaseEnd(state), 320);
-  state = work.Begin({.phase = 1, .progress = 320, .batch = 32}, {1});
+  state = work.Begin({.phase = 1, .progress = 320, .batch = 32}, {1}, nullptr);
   EXPECT_EQ(state.batch, 8) << "of equally fast batches the smallest";
   EXPECT_EQ(work.PhaseEnd(state), 640);
   EXPECT_EQ(work.SecondsAlone(state), 40);
-  EXPECT_EQ(work.Speeds(state), planner::SpeedCurve({1000, 1333}));
+  EXPECT_EQ(work.Speeds(state, nullptr), planner::SpeedCurve({1000, 1333}));
   EXPECT_FALSE(work.IsDone(state));
   EXPECT_TRUE(work.IsDone({.phase = 2}));
 }
