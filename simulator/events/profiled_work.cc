@@ -34,17 +34,27 @@ double RateOf(const Profile& profile, int epoch, const PackedTimes::Option& opti
 
 }  // namespace
 
-PackedTimes::PackedTimes(const Profile& profile, int gpus_per_node, int max_learners)
-    : gpus_per_node_(gpus_per_node) {
+PackedTimes::PackedTimes(const Profile& profile, int gpus_per_node, int max_learners,
+                         int gpus_per_learner)
+    : gpus_per_node_(gpus_per_node), gpus_per_learner_(gpus_per_learner) {
   for (int learners = 1; learners <= max_learners; ++learners) {
     std::vector<Option>& options = options_.emplace_back();
-    const Placement placement = Packed(learners, gpus_per_node);
+    const Placement placement = PackedGpus(learners);
     for (std::int64_t batch = profile.min_batch(); batch <= profile.max_batch(); batch *= 2) {
       const int candidate = static_cast<int>(batch);
-      if (learners > profile.MaxLearners(candidate)) continue;
+      if (Learners(placement) > profile.MaxLearners(candidate)) continue;
       options.push_back(OptionOf(profile, candidate, placement));
     }
   }
+}
+
+Placement PackedTimes::PackedGpus(int learners) const {
+  return GpusOf(Packed(learners, gpus_per_node_ / gpus_per_learner_));
+}
+
+Placement PackedTimes::GpusOf(Placement learners) const {
+  for (int& on_node : learners) on_node *= gpus_per_learner_;
+  return learners;
 }
 
 ProfiledWork::ProfiledWork(const Profile& profile, std::shared_ptr<const PackedTimes> times,
@@ -56,7 +66,7 @@ ProfiledWork::ProfiledWork(const Profile& profile, std::shared_ptr<const PackedT
       max_learners_(max_learners) {
   if (rule == BatchRule::kFixed) {
     for (int learners = 1; learners <= max_learners; ++learners) {
-      fixed_.push_back(OptionOf(profile, batch, Packed(learners, times_->gpus_per_node())));
+      fixed_.push_back(OptionOf(profile, batch, times_->PackedGpus(learners)));
     }
   }
   alone_from_.assign(static_cast<std::size_t>(profile.epochs()) + 1, 0.0);
@@ -68,7 +78,7 @@ ProfiledWork::ProfiledWork(const Profile& profile, std::shared_ptr<const PackedT
 }
 
 double ProfiledWork::Rate(const WorkState& state, const Placement& placement) const {
-  return Goodput(profile_, state.phase, placement, state.batch);
+  return Goodput(profile_, state.phase, times_->GpusOf(placement), state.batch);
 }
 
 double ProfiledWork::PhaseEnd(const WorkState& state) const {
@@ -103,13 +113,13 @@ int ProfiledWork::BatchOfNoise(const WorkState& state) const {
 }
 
 int ProfiledWork::FastestBatch(int epoch, const Placement& placement) const {
-  const int learners = Learners(placement);
+  const Placement gpus = times_->GpusOf(placement);
   int fastest = profile_.min_batch();
   double best = 0;
   for (std::int64_t batch = profile_.min_batch(); batch <= profile_.max_batch(); batch *= 2) {
     const int candidate = static_cast<int>(batch);
-    if (learners > profile_.MaxLearners(candidate)) continue;
-    const double rate = Goodput(profile_, epoch, placement, candidate);
+    if (Learners(gpus) > profile_.MaxLearners(candidate)) continue;
+    const double rate = Goodput(profile_, epoch, gpus, candidate);
     if (rate <= best) continue;
     best = rate;
     fastest = candidate;
