@@ -11,7 +11,7 @@ namespace {
 // Longer texts are as near as their begin: the time grows with the product of both sizes.
 constexpr std::size_t kMaxCompared = 64;
 
-// Of ASCII; other bytes stay as they are.
+// Only letters of ASCII change.
 char Small(char letter) {
   return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
 }

@@ -13,7 +13,7 @@ namespace pliant::simulator {
 namespace {
 
 // More frequent failures of a node would leave it no time to train.
-constexpr std::int64_t kLeastBetween = 60'000;
+constexpr std::int64_t kMinBetween = 60'000;
 constexpr std::string_view kRestart = "restart:";
 
 Result<std::int64_t> ParseWholeSeconds(std::string_view text) {
@@ -50,7 +50,7 @@ Result<Failures> ParseFailures(std::string_view text, std::uint64_t seed) {
                  Shown(text)));
     }
     const bool is_mean = key == "mtbf";
-    const auto time = ParseMillis(pair.substr(key.size() + 1), is_mean ? kLeastBetween : 1);
+    const auto time = ParseMillis(pair.substr(key.size() + 1), is_mean ? kMinBetween : 1);
     if (!time) return Invalid(Format("has a {} that {}", key, time.error().message));
     (is_mean ? failures.mean_between : failures.repair) = *time;
   }

@@ -116,6 +116,7 @@ std::vector<CLI::Option*> AddSimulation(CLI::App& app, SimulateOptions& options,
   add("--seed", texts.seed, "NUMBER", "Of --failures. Equal options and files give equal bytes")
       ->capture_default_str();
   add("--out", options.html_file, "FILE", "Write a report as HTML to this file");
+  add("--svg", options.svg_file, "FILE", "Write the completion times as a picture to this file");
   add("--json", options.json_file, "FILE", "Write all figures and records as JSON to this file");
   return all;
 }
@@ -187,6 +188,16 @@ std::vector<RunPolicy> PoliciesOf(const std::vector<std::string>& texts, bool ha
   return policies;
 }
 
+// Pairs of an option and its file.
+void CheckFiles(const std::vector<std::pair<std::string, std::string>>& files) {
+  std::map<std::string, std::string> seen;  // options by file
+  for (const auto& [option, file] : files) {
+    const auto [at, is_new] = seen.emplace(file, option);
+    if (is_new || file.empty()) continue;
+    throw CLI::ValidationError(option, Format("has the file of {}; name another one", at->second));
+  }
+}
+
 void Finish(SimulateOptions& options, const Texts& texts) {
   if (!options.workloads.empty() && !options.scenario.empty()) {
     throw CLI::ValidationError("--workload", "does not go with --scenario; remove one of them");
@@ -212,9 +223,8 @@ void Finish(SimulateOptions& options, const Texts& texts) {
     options.failures = Parsed("--failures", ParseFailures(texts.failures, texts.seed));
   }
   CheckBaselines(options);
-  if (!options.html_file.empty() && options.html_file == options.json_file) {
-    throw CLI::ValidationError("--json", "is the file of --out; name another one");
-  }
+  CheckFiles(
+      {{"--out", options.html_file}, {"--svg", options.svg_file}, {"--json", options.json_file}});
   options.summary = Format("{}resize {}, every {}, batch {}, speeds {}, hold {} %",
                            options.scenario.empty() ? options.nodes + ", " : "", texts.resize,
                            texts.every, texts.batch, texts.speeds, options.hold_percent);

@@ -29,11 +29,12 @@ struct SimulateOptions {
   int hold_percent = planner::Policy{}.hold_percent;
   std::optional<Failures> failures;
   std::string html_file;  // "": none
+  std::string svg_file;
   std::string json_file;
   std::string summary;  // the settings, as the title of the report
 };
 
-// What edits of a live cluster would change.
+// A question: the effect of edits of a live cluster.
 struct WhatIfOptions {
   std::string snapshot_file;  // "-": standard input
   std::vector<std::string> edits;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <system_error>
+#include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "simulator/events/event_engine.h"
 #include "simulator/isolated.h"
 #include "simulator/model/read_profiles.h"
+#include "simulator/report/cdf_plot.h"
 #include "simulator/report/html.h"
 #include "simulator/report/json.h"
 #include "simulator/report/report.h"
@@ -99,15 +101,20 @@ Status CheckFile(const char* option, const std::string& file) {
 
 Status CheckFiles(const SimulateOptions& options) {
   RETURN_IF_ERROR(CheckFile("--out", options.html_file));
+  RETURN_IF_ERROR(CheckFile("--svg", options.svg_file));
   return CheckFile("--json", options.json_file);
 }
 
 Status WriteFiles(const SimulateOptions& options, const Report& report) {
-  if (!options.html_file.empty()) {
-    RETURN_IF_ERROR(WriteFileAtomically(options.html_file, WriteHtml(report)));
+  const std::tuple<const std::string&, std::string (*)(const Report&)> writers[] = {
+      {options.html_file, WriteHtml},
+      {options.svg_file, CdfPicture},
+      {options.json_file, WriteJson}};
+  for (const auto& [file, write] : writers) {
+    if (file.empty()) continue;
+    RETURN_IF_ERROR(WriteFileAtomically(file, write(report)));
   }
-  if (options.json_file.empty()) return {};
-  return WriteFileAtomically(options.json_file, WriteJson(report));
+  return {};
 }
 
 }  // namespace

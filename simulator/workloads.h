@@ -10,7 +10,7 @@
 
 namespace pliant::simulator {
 
-// What one file has.
+// The content of one file.
 struct NamedScenario {
   std::string name;  // for people: that of the file without its folder, as far as names differ
   std::string file;

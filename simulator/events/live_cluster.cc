@@ -82,7 +82,7 @@ void LiveCluster::Arrive(std::size_t index) {
   if (job.spec->is_present) Adopt(job);
 }
 
-// Its learners go on with what they did when the run began.
+// Its learners continue what they did when the run began.
 void LiveCluster::Adopt(LiveJob& job) {
   const JobView& view = *ViewOf(job);
   const auto* const live = std::get_if<LiveResizing>(&options_.resizing);

@@ -30,7 +30,7 @@ struct JobOutcome {
   std::vector<SizeAt> sizes;         // as of a JobRecord; the last one is that of its completion
   // That it held until its completion.
   double gpu_seconds = 0;
-  // Of these, each weighted by goodput / (GPUs · goodput with one GPU); 0 while it restarts.
+  // The same, each weighted by goodput / (GPUs · goodput with one GPU); 0 while it restarts.
   double useful_gpu_seconds = 0;
 };
 

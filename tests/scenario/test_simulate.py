@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
 import unittest
@@ -97,6 +98,21 @@ class SimulateTest(unittest.TestCase):
                 unchanged = self.succeeds("--snapshot", "-", stdin=text)
                 self.assertTrue(unchanged.startswith("no job changes\n"), unchanged)
                 self.assertIn("GPUs to share: ", self.succeeds("--snapshot", file, "--set", "nodes+=2x8", "--all"))
+
+    def test_the_commands_and_the_scenario_of_the_document(self):
+        """Those of docs/simulator.md, in a folder that has the data and the scenario."""
+        document = (REPO / "docs" / "simulator.md").read_text()
+        (scenario,) = re.findall(r"```yaml\n(.*?)```", document, re.S)
+        self.file("cluster.yaml", scenario)
+        (self.folder / "tests").symlink_to(REPO / "tests")
+        commands = re.findall(r"```sh run-by=tests/scenario/test_simulate.py\n(.*?)```", document, re.S)
+        self.assertGreater(len(commands), 1)
+        for command in commands:
+            with self.subTest(command):
+                ended = subprocess.run(["sh", "-e", "-c", command], cwd=self.folder, capture_output=True, text=True,
+                                       timeout=300, env={**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"})
+                self.assertEqual((ended.returncode, ended.stderr), (0, ""))
+        self.assertLess((self.folder / "report.html").stat().st_size, 10 << 20)
 
     def test_bad_input(self):
         csv = "name,time,application,num_replicas,batch_size\n"

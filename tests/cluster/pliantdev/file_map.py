@@ -74,6 +74,7 @@ _ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("docs/python.md", ("python_examples_test",)),
     ("docs/python-api.md", ("python_state_test",)),
     ("trainer/python/README.md", ("python_wheel_test",)),
+    ("docs/simulator.md", ("scenario_simulate_test",)),
     ("docs/images/*", ()),
     ("*.md", ()),
     ("LICENSE", ("python_wheel_test",)),
