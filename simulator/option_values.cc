@@ -36,8 +36,8 @@ Result<std::variant<LiveResizing, Restarting>> ParseResize(std::string_view text
 
 Result<std::int64_t> ParseEvery(std::string_view text) { return ParseWholeSeconds(text); }
 
-Result<Failures> ParseFailures(std::string_view text, std::uint64_t seed) {
-  Failures failures{.seed = seed};
+Result<Failures> ParseFailures(std::string_view text) {
+  Failures failures;
   std::set<std::string_view> found;
   for (const auto part : std::views::split(text, ',')) {
     const std::string_view pair(part.begin(), part.end());

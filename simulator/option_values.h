@@ -18,6 +18,6 @@ Result<std::variant<LiveResizing, Restarting>> ParseResize(std::string_view text
 Result<std::int64_t> ParseEvery(std::string_view text);
 
 // "mtbf=6h,repair=10m"; the time of a repair may be left out.
-Result<Failures> ParseFailures(std::string_view text, std::uint64_t seed);
+Result<Failures> ParseFailures(std::string_view text);
 
 }  // namespace pliant::simulator

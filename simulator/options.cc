@@ -39,13 +39,13 @@ struct Texts {
   std::string speeds = "known";
   std::string bias;
   std::string failures;
-  std::uint64_t seed = 1;
 };
 
 const std::map<std::string, BatchRule> kBatches = {{"fixed", BatchRule::kFixed},
                                                    {"state", BatchRule::kFromState},
                                                    {"recorded", BatchRule::kRecorded}};
 const std::map<std::string, KnownSpeeds> kSpeeds = {{"known", KnownSpeeds::kTrue},
+                                                    {"learned", KnownSpeeds::kLearned},
                                                     {"unknown", KnownSpeeds::kNone}};
 
 template <typename Value>
@@ -100,7 +100,9 @@ std::vector<CLI::Option*> AddSimulation(CLI::App& app, SimulateOptions& options,
       "gradients; recorded: the one that trains fastest on the GPUs of the job")
       ->capture_default_str()
       ->check(CLI::IsMember(NamesOf(kBatches)));
-  add("--speeds", texts.speeds, "WHAT", "Whether the planner knows how fast jobs are")
+  add("--speeds", texts.speeds, "WHAT",
+      "The speeds of jobs that the planner knows: known, all of them; learned, by what it measured "
+      "in the run; unknown, none")
       ->capture_default_str()
       ->check(CLI::IsMember(NamesOf(kSpeeds)));
   add("--bias", texts.bias, "BIAS",
@@ -113,7 +115,7 @@ std::vector<CLI::Option*> AddSimulation(CLI::App& app, SimulateOptions& options,
   add("--failures", texts.failures, "TIMES",
       "Nodes fail at random: mtbf=6h,repair=10m is the mean time between failures of a node, and "
       "how long it is away");
-  add("--seed", texts.seed, "NUMBER", "Of --failures. Equal options and files give equal bytes")
+  add("--seed", options.seed, "NUMBER", "Of --failures. Equal options and files give equal bytes")
       ->capture_default_str();
   add("--out", options.html_file, "FILE", "Write a report as HTML to this file");
   add("--svg", options.svg_file, "FILE", "Write the completion times as a picture to this file");
@@ -220,7 +222,7 @@ void Finish(SimulateOptions& options, const Texts& texts) {
   options.speeds = kSpeeds.at(texts.speeds);
   if (!texts.bias.empty()) options.favors_short_jobs = texts.bias == "ShortJobs";
   if (!texts.failures.empty()) {
-    options.failures = Parsed("--failures", ParseFailures(texts.failures, texts.seed));
+    options.failures = Parsed("--failures", ParseFailures(texts.failures));
   }
   CheckBaselines(options);
   CheckFiles(
@@ -229,7 +231,7 @@ void Finish(SimulateOptions& options, const Texts& texts) {
                            options.scenario.empty() ? options.nodes + ", " : "", texts.resize,
                            texts.every, texts.batch, texts.speeds, options.hold_percent);
   if (!texts.bias.empty()) options.summary += ", bias " + texts.bias;
-  if (options.failures) options.summary += Format(", {} seed {}", texts.failures, texts.seed);
+  if (options.failures) options.summary += Format(", {} seed {}", texts.failures, options.seed);
 }
 
 }  // namespace

@@ -28,6 +28,7 @@ struct SimulateOptions {
   std::optional<bool> favors_short_jobs;  // absent: as the queues say
   int hold_percent = planner::Policy{}.hold_percent;
   std::optional<Failures> failures;
+  std::uint64_t seed = 1;
   std::string html_file;  // "": none
   std::string svg_file;
   std::string json_file;

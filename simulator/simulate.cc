@@ -41,7 +41,8 @@ RunOptions EventsOf(const SimulateOptions& options) {
   RunOptions run{.resizing = options.resizing,
                  .speeds = options.speeds,
                  .plan_every = options.plan_every,
-                 .failures = options.failures};
+                 .failures = options.failures,
+                 .seed = options.seed};
   run.policy.hold_percent = options.hold_percent;
   return run;
 }

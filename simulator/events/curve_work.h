@@ -19,8 +19,15 @@ class CurveWork : public Work {
   double Rate(const WorkState& state, const Placement& placement) const override;
   double PhaseEnd(const WorkState& state) const override;
   bool IsDone(const WorkState& state) const override { return state.phase > 0; }
-  WorkState Begin(WorkState state, const Placement&) const override { return state; }
-  planner::SpeedCurve Speeds(const WorkState&) const override { return speeds_; }
+  WorkState Begin(WorkState state, const Placement&, const LearnedSteps*) const override {
+    return state;
+  }
+  planner::SpeedCurve Speeds(const WorkState&, const LearnedSteps*) const override {
+    return speeds_;
+  }
+  std::optional<speed::MeasuredStep> Measure(const WorkState&, const Placement&) const override {
+    return std::nullopt;
+  }
   double RateAlone(const WorkState&) const override { return 1; }
   double SecondsAlone(const WorkState& state) const override;
   int max_learners() const override { return max_learners_; }

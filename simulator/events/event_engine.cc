@@ -61,7 +61,7 @@ class Engine {
     }
     for (const ClusterChange& change : input.changes) events_.Add(change.at, Change{&change});
     if (!options.failures) return;
-    random_.seed(options.failures->seed);
+    random_.seed(options.seed);
     for (std::size_t node = 0; node < input.nodes.size(); ++node) LoseLater(node);
   }
 
@@ -125,9 +125,17 @@ class Engine {
       return RequestPlan();
     }
     cluster_.Follow(job);
-    if (options_.speeds == KnownSpeeds::kNone) return;
-    planner::SpeedCurve speeds = job.clock.work().Speeds(job.clock.state());
-    planner::JobView& view = *cluster_.ViewOf(job);
+    if (options_.speeds != KnownSpeeds::kNone) TellSpeeds(*cluster_.ViewOf(job));
+  }
+
+  void On(const Measured& event) {
+    const LiveJob& job = cluster_.job(event.job);
+    if (event.size_version != job.clock.size_version()) return;
+    for (planner::JobView* const view : cluster_.Learn(job)) TellSpeeds(*view);
+  }
+
+  void TellSpeeds(planner::JobView& view) {
+    planner::SpeedCurve speeds = cluster_.JobOf(view).clock.Speeds();
     if (!IsNews(view.speeds, speeds)) return;
     view.speeds = std::move(speeds);
     RequestPlan();
@@ -159,10 +167,9 @@ class Engine {
   }
 
   void LoseLater(std::size_t node) {
-    // Uniform in (0, 1]; the standard's distributions differ between libraries.
-    const double uniform = (static_cast<double>(random_() >> 11) + 1) * 0x1p-53;
     const double mean = static_cast<double>(options_.failures->mean_between);
-    events_.Add(now_ + static_cast<std::int64_t>(-std::log(uniform) * mean) + 1, RandomLoss{node});
+    const double wait = -std::log(DrawUniform(random_)) * mean;
+    events_.Add(now_ + static_cast<std::int64_t>(wait) + 1, RandomLoss{node});
   }
 
   void On(const RandomLoss& event) {

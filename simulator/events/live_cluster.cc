@@ -34,7 +34,7 @@ void EraseEnded(JobView& view) {
 
 LiveCluster::LiveCluster(const RunInput& input, const RunOptions& options,
                          EventQueue<Event>& events, std::vector<JobRecord>& records)
-    : options_(options), events_(events) {
+    : options_(options), events_(events), random_(options.seed) {
   snapshot_.nodes = input.nodes;
   snapshot_.queues = input.queues;
   snapshot_.pools = input.pools;
@@ -44,8 +44,11 @@ LiveCluster::LiveCluster(const RunInput& input, const RunOptions& options,
   }
   for (std::size_t index = 0; index < input.jobs.size(); ++index) {
     const SimulatedJob& job = input.jobs[index];
-    live_.push_back(
-        {.spec = &job, .record = &records[index], .clock = {job.work, options.checkpoint_every}});
+    const LearnedSteps* const learned =
+        options.speeds == KnownSpeeds::kLearned ? &learned_[job.application] : nullptr;
+    live_.push_back({.spec = &job,
+                     .record = &records[index],
+                     .clock = {job.work, learned, options.checkpoint_every}});
     job_index_[job.view.key] = index;
   }
 }
@@ -75,7 +78,7 @@ void LiveCluster::Arrive(std::size_t index) {
   LiveJob& job = live_[index];
   JobView view = job.spec->view;
   if (!job.spec->is_present) view.submitted = snapshot_.now;
-  if (options_.speeds == KnownSpeeds::kTrue) view.speeds = job.clock.work().Speeds({});
+  if (options_.speeds != KnownSpeeds::kNone) view.speeds = job.clock.Speeds();
   const auto at = std::ranges::lower_bound(snapshot_.jobs, view.key, {}, &JobView::key);
   snapshot_.jobs.insert(at, std::move(view));
   job.counted_to = now_;
@@ -150,6 +153,12 @@ void LiveCluster::Follow(LiveJob& job) {
   if (const auto end = job.clock.phase_ends_at()) {
     events_.Add(*end, PhaseEnd{IndexOf(job), job.clock.version()});
   }
+  const std::uint64_t version = job.clock.size_version();
+  if (options_.speeds != KnownSpeeds::kLearned || job.measured_version == version) return;
+  if (const auto since = job.clock.steady_since()) {
+    job.measured_version = version;
+    events_.Add(*since + options_.measure_after, Measured{IndexOf(job), version});
+  }
 }
 
 void LiveCluster::Refresh() {
@@ -208,6 +217,24 @@ void LiveCluster::Create(JobView& view, LiveJob& job, Decision& decision) {
                              .since = snapshot_.now});
     decision.keep.push_back(view.learners.back().name);
   }
+}
+
+std::vector<JobView*> LiveCluster::Learn(const LiveJob& job) {
+  const TrainingClock& clock = job.clock;
+  auto step = clock.work().Measure(clock.state(), clock.placement());
+  if (!step) return {};
+  const double noise = 1 + options_.measurement_noise * (2 * DrawUniform(random_) - 1);
+  step->step_seconds *= noise;
+  step->compute_seconds *= noise;
+  LearnedSteps& learned = learned_[job.spec->application];
+  if (!learned.table.Add(*step)) return {};
+  learned.model.emplace(learned.table.steps());
+  std::vector<JobView*> views;
+  for (JobView& view : snapshot_.jobs) {
+    const bool is_alike = JobOf(view).spec->application == job.spec->application;
+    if (is_alike && !view.finished) views.push_back(&view);
+  }
+  return views;
 }
 
 void LiveCluster::SetDesired(JobView& view, int to) {

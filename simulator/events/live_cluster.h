@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <random>
 #include <string>
 #include <variant>
 #include <vector>
@@ -33,6 +34,10 @@ struct PhaseEnd {
   std::size_t job = 0;
   std::uint64_t version = 0;  // of its clock
 };
+struct Measured {
+  std::size_t job = 0;
+  std::uint64_t size_version = 0;  // of its clock
+};
 struct Replan {};
 struct Change {
   const ClusterChange* change = nullptr;
@@ -43,7 +48,7 @@ struct RandomLoss {
 struct NodeBack {
   std::size_t node = 0;
 };
-using Event = std::variant<Arrival, LearnerStarted, LearnerLeft, PhaseEnd, Replan, Change,
+using Event = std::variant<Arrival, LearnerStarted, LearnerLeft, PhaseEnd, Measured, Replan, Change,
                            RandomLoss, NodeBack>;
 
 // A job from its arrival on.
@@ -52,9 +57,10 @@ struct LiveJob {
   JobRecord* record = nullptr;
   TrainingClock clock;
   int learners_created = 0;
-  double attained_gpu_seconds = 0;  // halved with every half-life
-  std::int64_t counted_to = 0;      // its GPU time
-  int gpus = 0;                     // that it holds
+  double attained_gpu_seconds = 0;     // halved with every half-life
+  std::int64_t counted_to = 0;         // its GPU time
+  int gpus = 0;                        // that it holds
+  std::uint64_t measured_version = 0;  // of its clock: the last size that is or will be measured
 };
 
 // The jobs and pods of a run, and the life of each: what the API server, the kubelets and the
@@ -77,6 +83,9 @@ class LiveCluster {
   std::size_t ended() const { return ended_; }  // jobs
 
   void Arrive(std::size_t job);
+  // Adds a step of the job to what was learned. Returns the application's jobs that are there, or
+  // none if it was known.
+  std::vector<planner::JobView*> Learn(const LiveJob& job);
   // Brings up to date what the operator reads for each plan, then carries the plan out.
   void Refresh();
   void CarryOut(const planner::Plan& plan);
@@ -111,9 +120,11 @@ class LiveCluster {
   planner::ClusterSnapshot snapshot_;  // its jobs by key
   std::map<std::string, std::size_t> node_index_;
   std::map<planner::JobKey, std::size_t> job_index_;  // of live_
+  std::map<std::string, LearnedSteps> learned_;       // by application
   std::vector<LiveJob> live_;                         // in the order of the input
   // The decisions of the last plan, whose `keep` also has the learners that it created.
   std::vector<planner::Decision> decisions_;
+  std::mt19937_64 random_;  // noise of measurements
   std::size_t ended_ = 0;
   std::int64_t now_ = 0;
 };

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -8,11 +9,11 @@
 
 namespace pliant::simulator {
 
-// How a job chooses its batch. All but kFixed begin with the smallest one, double or halve it, and
-// do so where an epoch begins only.
+// How a job chooses its batch. All but kFixed choose among the smallest one, twice that, four
+// times, ..., where a segment of an epoch begins, and keep it to the end of the segment.
 enum class BatchRule {
   kFixed,      // the one that it was submitted with
-  kFromState,  // at most half of the noise scale, twice or half of the last one at most
+  kFromState,  // at most half of the noise scale
   kRecorded,   // the one that trains fastest on the nodes that the job has then
 };
 
@@ -37,6 +38,7 @@ class PackedTimes {
   // GPUs of each node: of so many learners on as few nodes as possible, of learners on each node.
   Placement PackedGpus(int learners) const;
   Placement GpusOf(Placement learners) const;
+  int gpus_per_learner() const { return gpus_per_learner_; }
 
  private:
   int gpus_per_node_;
@@ -44,8 +46,8 @@ class PackedTimes {
   std::vector<std::vector<Option>> options_;  // by learners, from 1
 };
 
-// A training of a profiled application, whose phases are epochs. Progress counts iterations of the
-// smallest batch.
+// A training of a profiled application. Its phases are segments of its epochs, whole epochs if the
+// batch is fixed. Progress counts iterations of the smallest batch.
 class ProfiledWork : public Work {
  public:
   // `profile` outlives it. `batch`: as submitted; used by kFixed only.
@@ -54,18 +56,42 @@ class ProfiledWork : public Work {
 
   double Rate(const WorkState& state, const Placement& placement) const override;
   double PhaseEnd(const WorkState& state) const override;
-  bool IsDone(const WorkState& state) const override;
-  WorkState Begin(WorkState state, const Placement& placement) const override;
-  planner::SpeedCurve Speeds(const WorkState& state) const override;
+  bool IsDone(const WorkState& state) const override {
+    return state.phase >= static_cast<int>(segments_.size());
+  }
+  WorkState Begin(WorkState state, const Placement& planned,
+                  const LearnedSteps* learned) const override;
+  planner::SpeedCurve Speeds(const WorkState& state, const LearnedSteps* learned) const override;
+  std::optional<speed::MeasuredStep> Measure(const WorkState& state,
+                                             const Placement& placement) const override;
   double RateAlone(const WorkState& state) const override;
   double SecondsAlone(const WorkState& state) const override;
   int max_learners() const override { return max_learners_; }
 
  private:
   // On as few nodes as possible; 0 if the batch has too few samples for these learners.
+  struct Segment {
+    int epoch = 0;
+    double end = 0;          // progress
+    double alone_after = 0;  // seconds from its end to that of the training, with one learner
+  };
+  void AddSegments();
+  // The epoch of the phase; the last one if all are done.
+  int EpochOf(const WorkState& state) const;
+  // In which the noise was last measured.
+  int SeenEpochOf(const WorkState& state) const {
+    return EpochOf({.phase = std::max(state.phase - 1, 0)});
+  }
   double PackedRate(const WorkState& state, int learners) const;
   double BestPackedRate(int epoch, int learners) const;
   int FastestBatch(int epoch, const Placement& placement) const;
+  // The same by what was learned: noise of the epoch before, and the fitted time of a step.
+  // What was learned counts GPUs, because jobs of an application may have learners of several.
+  double LearnedRate(const WorkState& state, const speed::StepModel& model, const Placement& gpus,
+                     int batch) const;
+  int FastestLearnedBatch(const WorkState& state, const speed::StepModel& model,
+                          const Placement& placement) const;
+  planner::SpeedCurve LearnedSpeeds(const WorkState& state, const speed::StepModel& model) const;
   int BatchOfNoise(const WorkState& state) const;
 
   const Profile& profile_;
@@ -74,7 +100,7 @@ class ProfiledWork : public Work {
   BatchRule rule_;
   int max_learners_;
   std::vector<PackedTimes::Option> fixed_;  // kFixed: by learners, from 1
-  std::vector<double> alone_from_;  // seconds from the begin of each epoch to the end, one learner
+  std::vector<Segment> segments_;
 };
 
 }  // namespace pliant::simulator

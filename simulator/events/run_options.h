@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <random>
 #include <variant>
 
 #include "operator/planner/cluster_snapshot.h"
@@ -17,6 +18,11 @@ inline planner::WallTime ToWall(std::int64_t time) {
   return kBegin + std::chrono::milliseconds(time);
 }
 inline std::int64_t FromWall(planner::WallTime time) { return (time - kBegin).count(); }
+
+// Uniform in (0, 1]; the standard's distributions differ between libraries.
+inline double DrawUniform(std::mt19937_64& random) {
+  return (static_cast<double>(random() >> 11) + 1) * 0x1p-53;
+}
 
 // Learners join and leave between two steps.
 struct LiveResizing {
@@ -34,20 +40,26 @@ struct Restarting {
 struct Failures {
   std::int64_t mean_between = 6 * 3'600'000;  // of one node
   std::int64_t repair = 600'000;
-  std::uint64_t seed = 1;
 };
 
 // The speeds of jobs that the planner knows.
-enum class KnownSpeeds { kNone, kTrue };
+enum class KnownSpeeds {
+  kNone,
+  kTrue,
+  kLearned,  // fitted to what was measured in the run, of all jobs of the same application together
+};
 
 struct RunOptions {
   planner::Policy policy;
   std::variant<LiveResizing, Restarting> resizing;
   KnownSpeeds speeds = KnownSpeeds::kTrue;
-  std::int64_t plan_after = 500;  // events of this time have one plan
-  std::int64_t plan_every = 0;    // plans only at multiples of this; 0: at events
+  double measurement_noise = 0;         // at most this part of a measured time, evenly distributed
+  std::int64_t measure_after = 10'000;  // a size counts as tried after it has trained this long
+  std::int64_t plan_after = 500;        // events of this time have one plan
+  std::int64_t plan_every = 0;          // plans only at multiples of this; 0: at events
   std::int64_t checkpoint_every = 300'000;
   std::optional<Failures> failures;
+  std::uint64_t seed = 1;                   // of failures and noise
   std::int64_t max_time = 100'000'000'000;  // 3 years; jobs that are not done then stay so
 };
 

@@ -28,11 +28,13 @@ void TrainingClock::AdvanceTo(std::int64_t now) {
 void TrainingClock::PauseUntil(std::int64_t time) {
   paused_until_ = std::max(paused_until_, time);
   ++version_;
+  ++size_version_;
 }
 
 void TrainingClock::TrainOn(Placement placement, Placement planned) {
   placement_ = std::move(placement);
   planned_ = planned.empty() ? placement_ : std::move(planned);
+  ++size_version_;
   SetRate();
 }
 
@@ -56,7 +58,9 @@ void TrainingClock::SetRate() {
   rate_ = speed_ = 0;
   if (!trains() || is_done()) return;
   if (!phase_has_begun_) {
-    state_ = work_->Begin(state_, planned_);
+    const int batch = state_.batch;
+    state_ = work_->Begin(state_, planned_, learned_);
+    if (state_.batch != batch) ++size_version_;
     phase_has_begun_ = true;
   }
   rate_ = work_->Rate(state_, placement_);

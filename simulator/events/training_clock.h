@@ -15,8 +15,10 @@ namespace pliant::simulator {
 // the run.
 class TrainingClock {
  public:
-  TrainingClock(std::shared_ptr<const Work> work, std::int64_t checkpoint_every)
-      : work_(std::move(work)), checkpoint_every_(checkpoint_every) {}
+  // `learned` may be null, see Work::Begin; otherwise it outlives the clock.
+  TrainingClock(std::shared_ptr<const Work> work, const LearnedSteps* learned,
+                std::int64_t checkpoint_every)
+      : work_(std::move(work)), learned_(learned), checkpoint_every_(checkpoint_every) {}
 
   // `now` never goes back.
   void AdvanceTo(std::int64_t now);
@@ -34,10 +36,19 @@ class TrainingClock {
   std::optional<std::int64_t> phase_ends_at() const;
   // Changes with every new rate: an event for an earlier one is out of date.
   std::uint64_t version() const { return version_; }
+  // Changes with every new speed of steps: with the learners, pauses and the batch.
+  std::uint64_t size_version() const { return size_version_; }
   bool is_done() const { return work_->IsDone(state_); }
   bool trains() const { return !placement_.empty(); }
   std::optional<std::int64_t> started() const { return started_; }  // first step
   const WorkState& state() const { return state_; }
+  const Placement& placement() const { return placement_; }
+  // Since when it has made progress at the present rate, or will; absent: it makes none.
+  std::optional<std::int64_t> steady_since() const {
+    if (!trains() || is_done()) return std::nullopt;
+    return std::max(advanced_to_, paused_until_);
+  }
+  planner::SpeedCurve Speeds() const { return work_->Speeds(state_, learned_); }
   const Work& work() const { return *work_; }
   // Σ time · speed / speed of one learner, of all that was trained.
   double useful_seconds() const { return useful_seconds_; }
@@ -47,6 +58,7 @@ class TrainingClock {
   void SetRate();
 
   std::shared_ptr<const Work> work_;
+  const LearnedSteps* learned_;
   std::int64_t checkpoint_every_;
   WorkState state_;
   WorkState checkpoint_;
@@ -61,6 +73,7 @@ class TrainingClock {
   std::int64_t paused_until_ = 0;
   std::optional<std::int64_t> started_;
   std::uint64_t version_ = 0;
+  std::uint64_t size_version_ = 0;
   double useful_seconds_ = 0;
   double lost_seconds_ = 0;
 };

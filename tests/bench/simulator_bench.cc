@@ -1,6 +1,8 @@
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
+#include <map>
 #include <string>
 
 #include "base/format.h"
@@ -23,6 +25,7 @@ int main(int argc, char** argv) {
     BatchRule batch;
     bool live;
     bool rounds;
+    KnownSpeeds speeds = KnownSpeeds::kTrue;
   };
   using enum planner::QueuePolicy;
   const Case cases[] = {
@@ -35,6 +38,14 @@ int main(int argc, char** argv) {
       {"Throughput recorded restart", kThroughput, false, BatchRule::kRecorded, false, true},
       {"Throughput recorded live", kThroughput, false, BatchRule::kRecorded, true, false},
       {"Throughput recorded live bias", kThroughput, true, BatchRule::kRecorded, true, false},
+      {"Throughput fixed live learned", kThroughput, false, BatchRule::kFixed, true, false,
+       KnownSpeeds::kLearned},
+      {"Throughput recorded restart learned bias", kThroughput, true, BatchRule::kRecorded, false,
+       true, KnownSpeeds::kLearned},
+      {"Throughput recorded live learned", kThroughput, false, BatchRule::kRecorded, true, false,
+       KnownSpeeds::kLearned},
+      {"Throughput recorded live learned bias", kThroughput, true, BatchRule::kRecorded, true,
+       false, KnownSpeeds::kLearned},
   };
   for (const Case& c : cases) {
     double sum = 0;
@@ -42,6 +53,9 @@ int main(int argc, char** argv) {
     long plans = 0;
     const std::clock_t begin = std::clock();
     std::string each;
+    std::map<std::string, std::pair<double, int>> apps;
+    std::map<std::string, std::pair<double, double>> bt;
+    std::map<std::string, double> gp;
     for (int w = 1; w <= 8; ++w) {
       const auto scenario = ReadWorkloadScenario(
           Format("{}/workloads-1.0/workload-{}.csv", data, w), "16x4", *profiles);
@@ -53,6 +67,8 @@ int main(int argc, char** argv) {
       const RunInput input = InputOf(*profiles, *scenario, rules).value();
       RunOptions options;
       if (argc > 1) options.policy.hold_percent = std::atoi(argv[1]);
+      options.speeds = c.speeds;
+      if (getenv("NOISE")) options.measurement_noise = atof(getenv("NOISE"));
       if (!c.live) options.resizing = Restarting{};
       if (c.rounds) options.plan_every = 60'000;
       const RunRecord run = RunEvents(input, options);
@@ -61,6 +77,17 @@ int main(int argc, char** argv) {
         if (!job.completed) {
           ++undone;
           continue;
+        }
+        if (getenv("APPS")) {
+          auto& a = apps[job.application];
+          a.first += static_cast<double>(*job.completed - job.submitted) / 1000;
+          ++a.second;
+          for (size_t i = 0; i + 1 < job.sizes.size(); ++i) {
+            double d = static_cast<double>(job.sizes[i + 1].at - job.sizes[i].at);
+            bt[job.application].first += d * job.sizes[i].batch;
+            bt[job.application].second += d;
+            gp[job.application] += d * job.sizes[i].gpus;
+          }
         }
         mean += static_cast<double>(*job.completed - job.submitted) / 1000;
         resizes += job.resizes;
@@ -74,6 +101,9 @@ int main(int argc, char** argv) {
     std::printf("%-32s %7.0f  resizes %.1f plans %ld cpu %.1f s undone %d |%s\n", c.name, sum,
                 1.0 * resizes / jobs_n, plans / 8,
                 static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC, undone, each.c_str());
+    for (auto& [a, v] : apps)
+      std::printf("    %s jct %.0f n %d batch %.0f gpus %.1f\n", a.c_str(), v.first / v.second,
+                  v.second, bt[a].first / bt[a].second, gp[a] / bt[a].second);
     std::fflush(stdout);
   }
 }

@@ -84,7 +84,7 @@ class SimulateTest(unittest.TestCase):
     def test_a_scenario(self):
         scenario = self.file("own.yaml", SCENARIO)
         for more in ([], ["--policy", "FairShare,Throughput,as-written"], ["--batch", "recorded"],
-                     ["--batch", "state"], ["--resize", "restart:30", "--every", "60"]):
+                     ["--batch", "state"], ["--resize", "restart:30", "--every", "60"], ["--speeds", "learned"]):
             with self.subTest(more):
                 text = self.succeeds("--scenario", scenario, "--profiles", DATA, *more)
                 self.assertIn("1 workload", text)

@@ -128,7 +128,10 @@ void CoordinatorCore::On(const LearnerRecord& learner, const Progress& progress,
   if (!history_.IsMember(learner.id) || progress.membership != history_.current()->id) return;
   history_.OnProgress(learner.id, progress, now);
   roster_.SetWork(learner.id, progress.step, progress.times);
-  if (progress.stats) report_.SetStats(*progress.stats);
+  if (progress.stats) {
+    const double busiest = roster_.LongestComputeSeconds(*history_.current());
+    report_.SetStats(*progress.stats, progress.step, busiest, now);
+  }
   report_.UpdateCommitted(roster_, history_, now);
 }
 

@@ -44,8 +44,17 @@ void JobReport::SetProblem(Problem problem, TimePoint now) {
   problem_at_ = now;
 }
 
+void JobReport::SetStats(const Progress::Stats& stats, std::uint64_t step, double compute_seconds,
+                         TimePoint now) {
+  stats_ = stats;
+  if (stats.samples_per_second) {
+    speed_.OnReport(step, *stats.samples_per_second, compute_seconds, now);
+  }
+}
+
 void JobReport::BeginResize(Resize::Kind kind, const std::optional<Membership>& from,
                             const Membership& to, TimePoint requested) {
+  speed_.End();
   resizes_.Begin({.membership = to.id,
                   .kind = kind,
                   .from = from ? from->learners() : 0,
@@ -62,6 +71,7 @@ void JobReport::OnOpened(const Opened& opened, bool was_member) {
 
 void JobReport::OnAllOpened(MembershipId membership, TimePoint now) {
   resizes_.Running(membership, Unix(now), step_.value_or(0));
+  speed_.Begin(now);
 }
 
 // A tick counts as committed when every member has applied it.
@@ -110,6 +120,7 @@ JobProgress JobReport::Compose(std::uint64_t term, const Roster& roster,
                        .step = step_,
                        .stats = stats_,
                        .resizes = resizes_.resizes(),
+                       .speed = speed_.speed(),
                        .problem = problem_.reason.empty()
                                       ? UnusedGpus(roster, history).value_or(Problem{})
                                       : problem_,

@@ -12,6 +12,7 @@
 #include "trainer/membership/proposer.h"
 #include "trainer/membership/resize_log.h"
 #include "trainer/membership/roster.h"
+#include "trainer/membership/speed_meter.h"
 
 namespace pliant {
 
@@ -23,7 +24,9 @@ class JobReport {
 
   const Problem& problem() const { return problem_; }
   void SetProblem(Problem problem, TimePoint now);
-  void SetStats(const Progress::Stats& stats) { stats_ = stats; }
+  // `compute_seconds`: the longest that a member computed in a tick.
+  void SetStats(const Progress::Stats& stats, std::uint64_t step, double compute_seconds,
+                TimePoint now);
 
   // Begins a resize from the learners of `from` (none before the first membership) to those of
   // `to`.
@@ -53,6 +56,7 @@ class JobReport {
   bool completed_ = false;
   bool drained_ = false;
   ResizeLog resizes_;
+  SpeedMeter speed_;
   Problem problem_;
   TimePoint problem_at_{};  // when it last occurred
   std::string parameters_sha256_;

@@ -167,6 +167,11 @@ std::string Encode(const JobProgress& progress) {
     if (rank != 0) json["straggler"]["localRank"] = rank;
   }
   for (const Resize& resize : progress.resizes) json["resizes"].push_back(ToJson(resize));
+  if (const auto& speed = progress.speed) {
+    json["speed"] = {{"samplesPerSecond", speed->samples_per_second},
+                     {"computeSeconds", speed->compute_seconds},
+                     {"seconds", speed->seconds}};
+  }
   return WriteJson(json);
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "trainer/membership/messages.h"
+#include "trainer/membership/speed_meter.h"
 #include "trainer/membership/types.h"
 
 // The messages between the operator and a job's coordinator (docs/contracts.md §2), as values and
@@ -101,6 +102,7 @@ struct JobProgress {
   std::vector<LearnerProgress> learners;
   std::optional<Straggler> slowest;  // none: fewer than two report their times
   std::vector<Resize> resizes;       // the last 64
+  std::optional<SteadySpeed> speed;  // of the present membership; none: it is not steady yet
   Problem problem;
   std::string parameters_sha256;
   bool operator==(const JobProgress&) const = default;

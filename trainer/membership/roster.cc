@@ -171,6 +171,16 @@ void Roster::SetAppliedTicks(const LearnerId& id, Tick applied_ticks) {
   Mutable(id).applied_ticks = applied_ticks;
 }
 
+double Roster::LongestComputeSeconds(const Membership& membership) const {
+  double longest = 0;
+  for (const Member& member : membership.members) {
+    const LearnerRecord* const learner = Find(member.id);
+    if (learner == nullptr || !learner->times) continue;
+    longest = std::max(longest, learner->times->compute_seconds);
+  }
+  return longest;
+}
+
 void Roster::SetWork(const LearnerId& id, std::uint64_t step,
                      const std::optional<TickTimes>& times) {
   LearnerRecord& learner = Mutable(id);

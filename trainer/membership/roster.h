@@ -70,6 +70,8 @@ class Roster {
   bool Connected(const LearnerId& id) const;
   // Whether all ranks of its learner are connected.
   bool Complete(const LearnerRecord& rank) const;
+  // The longest time that a member computed in a tick, as they reported it last; 0: none did.
+  double LongestComputeSeconds(const Membership& membership) const;
   // Removes the ranks of learners that do not have all their ranks among `members`.
   void RemoveIncompleteLearners(std::vector<Member>& members) const;
 

@@ -119,6 +119,21 @@ TEST_F(JobReportTest, ListsWhoIsThereOrAMember) {
   EXPECT_EQ(states, "a Leaving, b Member, d Ready, x Refused, ");
 }
 
+TEST_F(JobReportTest, TheSpeedIsOfThePresentMembership) {
+  const Membership both = MembershipOf({1, 1}, "ab");
+  const auto report = [&](std::uint64_t step, Duration at) {
+    report_.SetStats({.samples_per_second = 100.0}, step, 0.5, TimePoint{} + at);
+  };
+  report_.BeginResize(Resize::Kind::kPlanned, std::nullopt, both, TimePoint{});
+  report_.OnAllOpened({1, 1}, TimePoint{} + 1s);
+  report(1, 2s);
+  EXPECT_FALSE(Compose().speed);
+  report(9, 8s);
+  EXPECT_EQ(Compose().speed, (SteadySpeed{100, 0.5, 5}));
+  report_.BeginResize(Resize::Kind::kPlanned, both, MembershipOf({1, 2}, "a"), TimePoint{} + 9s);
+  EXPECT_FALSE(Compose().speed);
+}
+
 TEST_F(JobReportTest, AResizeIsDated) {
   const Membership none = MembershipOf({1, 1}, "ab");
   report_.BeginResize(Resize::Kind::kPlanned, std::nullopt, none, TimePoint{} + 5s);

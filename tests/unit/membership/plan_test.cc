@@ -75,7 +75,8 @@ TEST(JobProgress, IsWrittenAsTheContractShowsIt) {
                    .requested_unix_seconds = 10,
                    .running_unix_seconds = 11,
                    .longest_pause_seconds = 0.25,
-                   .step = 396}}};
+                   .step = 396}},
+      .speed = SteadySpeed{.samples_per_second = 80, .compute_seconds = 0.5, .seconds = 12}};
   EXPECT_EQ(
       Encode(progress),
       R"({"epoch":16,"learners":[{"name":"d-4","podUid":"u4","state":"Member","step":400}],)"
@@ -83,6 +84,7 @@ TEST(JobProgress, IsWrittenAsTheContractShowsIt) {
       R"("planAccepted":{"leaseTransitions":3,"sequence":17},"problem":{"message":"","reason":""},)"
       R"("resizes":[{"from":2,"kind":"Planned","longestPauseSeconds":0.25,"membership":"2.5",)"
       R"("requestedUnixSeconds":10.0,"runningUnixSeconds":11.0,"step":396,"stepsLost":0,"to":1}],)"
+      R"("speed":{"computeSeconds":0.5,"samplesPerSecond":80.0,"seconds":12.0},)"
       R"("state":"Running","step":400,"term":2,"tick":412,"totalSteps":1200})");
 }
 

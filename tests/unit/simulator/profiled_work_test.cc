@@ -21,10 +21,10 @@ class ProfiledWorkTest : public ::testing::Test {
 
 TEST_F(ProfiledWorkTest, AFixedBatchStays) {
   const ProfiledWork work = Work(BatchRule::kFixed);
-  EXPECT_EQ(work.Begin({}, {1}).batch, 8);
-  EXPECT_EQ(work.Begin({.phase = 1, .progress = 100, .batch = 8}, {2}).batch, 8);
+  EXPECT_EQ(work.Begin({}, {1}, nullptr).batch, 8);
+  EXPECT_EQ(work.Begin({.phase = 1, .progress = 100, .batch = 8}, {2}, nullptr).batch, 8);
   // 1 s a step alone; with two learners 0.5 s, and 1 s of synchronisation.
-  EXPECT_EQ(work.Speeds({}), (planner::SpeedCurve{1000, 667}));
+  EXPECT_EQ(work.Speeds({}, nullptr), (planner::SpeedCurve{1000, 667}));
   EXPECT_DOUBLE_EQ(work.Rate({.batch = 8}, {2}), 1 / 1.5);
   EXPECT_DOUBLE_EQ(work.SecondsAlone({}), 200);
   EXPECT_DOUBLE_EQ(work.SecondsAlone({.phase = 1, .progress = 150, .batch = 8}), 50);
@@ -37,25 +37,25 @@ TEST_F(ProfiledWorkTest, ARecordedBatchIsTheFastestOfItsNodes) {
   const ProfiledWork work = Work(BatchRule::kRecorded);
   // With two learners, steps of 8, 16 and 32 samples take 1.5, 2 and 3 s, and train 1, 1.39 and
   // 1.39 times as far as one of 8.
-  EXPECT_EQ(work.Begin({}, {2}).batch, 16);
+  EXPECT_EQ(work.Begin({}, {2}, nullptr).batch, 16);
   // In epoch 1 gradients are only noise: twice the batch trains twice as far.
-  EXPECT_EQ(work.Begin({.phase = 1, .progress = 100, .batch = 16}, {2}).batch, 32);
-  EXPECT_EQ(work.Speeds({.phase = 1, .progress = 100, .batch = 32}),
+  EXPECT_EQ(work.Begin({.phase = 1, .progress = 100, .batch = 16}, {2}, nullptr).batch, 32);
+  EXPECT_EQ(work.Speeds({.phase = 1, .progress = 100, .batch = 32}, nullptr),
             (planner::SpeedCurve{1000, 1333}));
 }
 
 TEST_F(ProfiledWorkTest, ABatchFromTheStateFollowsTheNoiseOfTheEpochBefore) {
   const ProfiledWork work = Work(BatchRule::kFromState);
-  EXPECT_EQ(work.Begin({}, {2}).batch, 8);
+  EXPECT_EQ(work.Begin({}, {2}, nullptr).batch, 8);
   // The noise scale is 3 smallest batches: half of it is less than 16 samples.
-  EXPECT_EQ(work.Begin({.phase = 1, .progress = 100, .batch = 8}, {2}).batch, 8);
+  EXPECT_EQ(work.Begin({.phase = 1, .progress = 100, .batch = 8}, {2}, nullptr).batch, 8);
   ProfileTables tables = SmallTables();
   for (Validation& table : tables.validations) table.epochs[0].gradients = {1, 9};
   const Profile noisy(tables);
   const ProfiledWork of_noisy(noisy, std::make_shared<PackedTimes>(noisy, 4, 2), 8,
                               BatchRule::kFromState, 2);
-  EXPECT_EQ(of_noisy.Begin({.phase = 1, .progress = 100, .batch = 8}, {2}).batch, 32);
-  EXPECT_EQ(of_noisy.Begin({.phase = 1, .progress = 100, .batch = 8}, {1}).batch, 32)
+  EXPECT_EQ(of_noisy.Begin({.phase = 1, .progress = 100, .batch = 8}, {2}, nullptr).batch, 32);
+  EXPECT_EQ(of_noisy.Begin({.phase = 1, .progress = 100, .batch = 8}, {1}, nullptr).batch, 32)
       << "the same on other nodes";
 }
 

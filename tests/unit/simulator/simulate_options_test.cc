@@ -67,7 +67,7 @@ TEST(SimulateOptionsTest, AllOfASimulation) {
   ASSERT_TRUE(options.failures);
   EXPECT_EQ(options.failures->mean_between, 6 * 3'600'000);
   EXPECT_EQ(options.failures->repair, 600'000);
-  EXPECT_EQ(options.failures->seed, 7U);
+  EXPECT_EQ(options.seed, 7U);
   EXPECT_EQ(options.html_file, "o.html");
   EXPECT_EQ(options.summary,
             "2x8, resize restart:5, every 60, batch recorded, speeds unknown, hold 10 %, bias "
@@ -141,10 +141,10 @@ TEST(OptionValuesTest, WhatIsWrongIsSaid) {
   EXPECT_THAT(ParseResize("restart:").error().message, HasSubstr("write a duration"));
   EXPECT_EQ(ParseEvery("250ms").error().message, "is 250ms; write whole seconds, for example 30");
   for (const char* const text : {"", "6h", "mtbf", "mtbf=6h,mtbf=6h", "mtbf=6h,", "often=6h"}) {
-    EXPECT_THAT(ParseFailures(text, 1).error().message, HasSubstr("mtbf=6h,repair=10m"));
+    EXPECT_THAT(ParseFailures(text).error().message, HasSubstr("mtbf=6h,repair=10m"));
   }
-  EXPECT_THAT(ParseFailures("repair=1m", 1).error().message, HasSubstr("add the mean time"));
-  EXPECT_THAT(ParseFailures("mtbf=1s", 1).error().message, HasSubstr("has a mtbf that is 1s"));
+  EXPECT_THAT(ParseFailures("repair=1m").error().message, HasSubstr("add the mean time"));
+  EXPECT_THAT(ParseFailures("mtbf=1s").error().message, HasSubstr("has a mtbf that is 1s"));
 }
 
 TEST(NearestTest, FewestLetters) {

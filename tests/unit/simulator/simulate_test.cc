@@ -144,7 +144,7 @@ TEST(ScenarioInputTest, LearnersOfSeveralGpus) {
   const WorkState state{.batch = 32};
   EXPECT_DOUBLE_EQ(work.Rate(state, {1}), Goodput(profiles[0], 0, {2}, 32));
   EXPECT_DOUBLE_EQ(work.RateAlone(state), Goodput(profiles[0], 0, {2}, 32));
-  EXPECT_EQ(work.Speeds(state), planner::SpeedCurve{1000});
+  EXPECT_EQ(work.Speeds(state, nullptr), planner::SpeedCurve{1000});
   const RunRecord run = RunEvents(input, {});
   ASSERT_TRUE(run.jobs[0].completed);
   EXPECT_EQ(run.jobs[0].sizes.front().gpus, 2);
