@@ -17,6 +17,7 @@
 #include "simulator/events/event_engine.h"
 #include "simulator/isolated.h"
 #include "simulator/model/read_profiles.h"
+#include "simulator/plan_times.h"
 #include "simulator/report/cdf_plot.h"
 #include "simulator/report/html.h"
 #include "simulator/report/json.h"
@@ -48,7 +49,7 @@ RunOptions EventsOf(const SimulateOptions& options) {
 }
 
 Result<RunRecord> RunUnder(const RunPolicy& policy, const SimulateOptions& options,
-                           const Profiles& profiles, const Scenario& scenario) {
+                           const Profiles& profiles, const Scenario& scenario, PlanTimes& times) {
   if (const auto* const baseline = std::get_if<Baseline>(&policy.what)) {
     return RunBaseline(profiles, scenario, *baseline, RoundsOf(options));
   }
@@ -57,7 +58,12 @@ Result<RunRecord> RunUnder(const RunPolicy& policy, const SimulateOptions& optio
     rules.policy = *of_queues;
   }
   ASSIGN_OR_RETURN(const RunInput input, InputOf(profiles, scenario, rules));
-  return RunEvents(input, EventsOf(options));
+  RunOptions run = EventsOf(options);
+  run.make_plan = [&times](const planner::ClusterSnapshot& snapshot, const planner::Policy& rule,
+                           planner::FitMemory& memory) {
+    return times.MakePlan(snapshot, rule, memory);
+  };
+  return RunEvents(input, run);
 }
 
 Result<Report> RunAll(const SimulateOptions& options, std::ostream* progress) {
@@ -72,9 +78,13 @@ Result<Report> RunAll(const SimulateOptions& options, std::ostream* progress) {
                                               policy.name))
                   << std::endl;
       }
-      auto record = RunUnder(policy, options, profiles, each.scenario);
+      PlanTimes times;
+      auto record = RunUnder(policy, options, profiles, each.scenario, times);
       if (!record) {
         return Invalid(Format("{}: policy {}: {}", each.file, policy.name, record.error().message));
+      }
+      if (const std::string sentence = times.Sentence(); progress != nullptr && !sentence.empty()) {
+        *progress << "  " << sentence << std::endl;
       }
       record->policy = policy.name;
       record->workload = each.name;
