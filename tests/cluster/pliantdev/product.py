@@ -15,7 +15,7 @@ from .progress import log_file, phase
 from .settings import CACHE, CLUSTER_SOURCES, REPO
 
 _PROGRAMS = {
-    "operator": ["pliant-operator", "pliant-coordinator"],
+    "operator": ["pliant-operator", "pliant-coordinator", "pliant-simulate"],
     "learner": ["pliant-learner", "pliant-checkpoint"],
 }
 
