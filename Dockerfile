@@ -117,7 +117,8 @@ RUN cmake -S /src --preset release -DPLIANT_TESTS=OFF \
     && cmake --install /src/build/release --component python --prefix /python --strip
 
 FROM operator-base AS operator
-COPY --from=compile /src/build/release/bin/pliant-operator /src/build/release/bin/pliant-coordinator /usr/local/bin/
+COPY --from=compile /src/build/release/bin/pliant-operator /src/build/release/bin/pliant-coordinator \
+    /src/build/release/bin/pliant-simulate /usr/local/bin/
 
 FROM learner-base AS learner
 COPY --from=compile /src/build/release/bin/pliant-learner /src/build/release/bin/pliant-checkpoint /usr/local/bin/

@@ -1,7 +1,5 @@
 #include "operator/replay/replay.h"
 
-#include <array>
-#include <fstream>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -11,13 +9,13 @@
 #include "operator/replay/debug_snapshot.h"
 #include "operator/replay/differences.h"
 #include "operator/replay/new_job.h"
+#include "operator/replay/read_input.h"
 #include "operator/replay/report.h"
 #include "operator/replay/text_table.h"
 
 namespace pliant::replay {
 namespace {
 
-constexpr const char* kStandardInput = "-";
 // The leader has the snapshot; its lease names its pod.
 constexpr const char* kNeedsSnapshot =
     "--plan-dry-run needs the snapshot of a running operator: kubectl -n pliant-system "
@@ -26,29 +24,8 @@ constexpr const char* kNeedsSnapshot =
     "--retry-connrefused localhost:6060/debug/snapshot | pliant-operator --replay - "
     "--plan-dry-run job.yaml";
 
-// Reads one byte more than is accepted, so that the reader of the text refuses it.
-Result<std::string> ReadAll(std::istream& in) {
-  std::string text;
-  std::array<char, 65536> buffer{};
-  while (text.size() <= kMaxSnapshotBytes &&
-         (in.read(buffer.data(), buffer.size()) || in.gcount() > 0)) {
-    text.append(buffer.data(), static_cast<std::size_t>(in.gcount()));
-  }
-  if (in.bad()) return Fail(ErrorCode::kUnavailable, "cannot be read");
-  return text;
-}
-
-Result<std::string> ReadAll(const std::string& file, std::istream& in) {
-  if (file == kStandardInput) return ReadAll(in);
-  std::ifstream opened(file, std::ios::binary);
-  if (!opened) return Fail(ErrorCode::kNotFound, "cannot be opened");
-  return ReadAll(opened);
-}
-
 int Refuse(const std::string& file, const Error& error, std::ostream& errors) {
-  errors << Printable(
-                Format("{}: {}", file == kStandardInput ? "standard input" : file, error.message))
-         << "\n";
+  errors << Printable(Format("{}: {}", ShownInput(file), error.message)) << "\n";
   return kBadInput;
 }
 
@@ -84,13 +61,13 @@ int Replay(const ReplayOptions& options, std::istream& in, std::ostream& out,
     errors << kNeedsSnapshot << "\n";
     return kBadInput;
   }
-  const auto text = ReadAll(options.snapshot_file, in);
+  const auto text = ReadInput(options.snapshot_file, in);
   if (!text) return Refuse(options.snapshot_file, text.error(), errors);
   auto debug = ReadSnapshot(*text);
   if (!debug) return Refuse(options.snapshot_file, debug.error(), errors);
   if (options.job_file.empty()) return ReplayPlan(*debug, options, out, errors);
 
-  const auto yaml = ReadAll(options.job_file, in);
+  const auto yaml = ReadInput(options.job_file, in);
   if (!yaml) return Refuse(options.job_file, yaml.error(), errors);
   auto job = NewJob(*yaml, options.jobs, debug->snapshot);
   if (!job) return Refuse(options.job_file, job.error(), errors);

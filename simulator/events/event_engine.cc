@@ -105,7 +105,9 @@ class Engine {
     if (plan_at_ != now_) return;  // another one was requested for an earlier time
     plan_at_.reset();
     cluster_.Refresh();
-    const planner::Plan plan = planner::MakePlan(cluster_.snapshot(), options_.policy, memory_);
+    const planner::Plan plan =
+        options_.make_plan ? options_.make_plan(cluster_.snapshot(), options_.policy, memory_)
+                           : planner::MakePlan(cluster_.snapshot(), options_.policy, memory_);
     ++record_.plans;
     cluster_.CarryOut(plan);
     if (plan.again_at) RequestPlan(std::max(FromWall(*plan.again_at), now_ + 1));

@@ -77,11 +77,30 @@ JobView* LiveCluster::ViewOf(const LiveJob& job) {
 void LiveCluster::Arrive(std::size_t index) {
   LiveJob& job = live_[index];
   JobView view = job.spec->view;
-  view.submitted = snapshot_.now;
+  if (!job.spec->is_present) view.submitted = snapshot_.now;
   if (options_.speeds != KnownSpeeds::kNone) view.speeds = job.clock.Speeds();
   const auto at = std::ranges::lower_bound(snapshot_.jobs, view.key, {}, &JobView::key);
   snapshot_.jobs.insert(at, std::move(view));
   job.counted_to = now_;
+  if (job.spec->is_present) Adopt(job);
+}
+
+// Its learners continue what they did when the run began.
+void LiveCluster::Adopt(LiveJob& job) {
+  const JobView& view = *ViewOf(job);
+  const auto* const live = std::get_if<LiveResizing>(&options_.resizing);
+  for (const LearnerView& learner : view.learners) {
+    if (learner.state == LearnerState::kStarting) {
+      events_.Add(now_ + (live != nullptr ? live->start : 0),
+                  LearnerStarted{IndexOf(job), learner.name});
+    }
+    if (learner.state == LearnerState::kLeaving) {
+      events_.Add(now_ + (live != nullptr ? live->leave : 0),
+                  LearnerLeft{IndexOf(job), learner.name});
+    }
+  }
+  job.attained_gpu_seconds = static_cast<double>(view.attained_gpu_seconds);
+  Update(job);
 }
 
 void LiveCluster::Count(LiveJob& job) {

@@ -105,6 +105,7 @@ class LiveCluster {
     return static_cast<std::size_t>(&job - live_.data());
   }
   planner::Seconds HalfLifeOf(const LiveJob& job) const;
+  void Adopt(LiveJob& job);
   void Update(LiveJob& job);
   void SetDesired(planner::JobView& view, int to);
   void Create(planner::JobView& view, LiveJob& job, planner::Decision& decision);

@@ -45,17 +45,27 @@ double RateOf(const Profile& profile, int epoch, const PackedTimes::Option& opti
 
 }  // namespace
 
-PackedTimes::PackedTimes(const Profile& profile, int gpus_per_node, int max_learners)
-    : gpus_per_node_(gpus_per_node) {
+PackedTimes::PackedTimes(const Profile& profile, int gpus_per_node, int max_learners,
+                         int gpus_per_learner)
+    : gpus_per_node_(gpus_per_node), gpus_per_learner_(gpus_per_learner) {
   for (int learners = 1; learners <= max_learners; ++learners) {
     std::vector<Option>& options = options_.emplace_back();
-    const Placement placement = Packed(learners, gpus_per_node);
+    const Placement placement = PackedGpus(learners);
     for (std::int64_t batch = profile.min_batch(); batch <= profile.max_batch(); batch *= 2) {
       const int candidate = static_cast<int>(batch);
-      if (learners > profile.MaxLearners(candidate)) continue;
+      if (Learners(placement) > profile.MaxLearners(candidate)) continue;
       options.push_back(OptionOf(profile, candidate, placement));
     }
   }
+}
+
+Placement PackedTimes::PackedGpus(int learners) const {
+  return GpusOf(Packed(learners, gpus_per_node_ / gpus_per_learner_));
+}
+
+Placement PackedTimes::GpusOf(Placement learners) const {
+  for (int& on_node : learners) on_node *= gpus_per_learner_;
+  return learners;
 }
 
 ProfiledWork::ProfiledWork(const Profile& profile, std::shared_ptr<const PackedTimes> times,
@@ -67,7 +77,7 @@ ProfiledWork::ProfiledWork(const Profile& profile, std::shared_ptr<const PackedT
       max_learners_(max_learners) {
   if (rule == BatchRule::kFixed) {
     for (int learners = 1; learners <= max_learners; ++learners) {
-      fixed_.push_back(OptionOf(profile, batch, Packed(learners, times_->gpus_per_node())));
+      fixed_.push_back(OptionOf(profile, batch, times_->PackedGpus(learners)));
     }
   }
   AddSegments();
@@ -98,7 +108,7 @@ int ProfiledWork::EpochOf(const WorkState& state) const {
 }
 
 double ProfiledWork::Rate(const WorkState& state, const Placement& placement) const {
-  return Goodput(profile_, EpochOf(state), placement, state.batch);
+  return Goodput(profile_, EpochOf(state), times_->GpusOf(placement), state.batch);
 }
 
 double ProfiledWork::PhaseEnd(const WorkState& state) const {
@@ -138,13 +148,13 @@ int ProfiledWork::BatchOfNoise(const WorkState& state) const {
 }
 
 int ProfiledWork::FastestBatch(int epoch, const Placement& placement) const {
-  const int learners = Learners(placement);
+  const Placement gpus = times_->GpusOf(placement);
   int fastest = profile_.min_batch();
   double best = 0;
   for (std::int64_t batch = profile_.min_batch(); batch <= profile_.max_batch(); batch *= 2) {
     const int candidate = static_cast<int>(batch);
-    if (learners > profile_.MaxLearners(candidate)) continue;
-    const double rate = Goodput(profile_, epoch, placement, candidate);
+    if (Learners(gpus) > profile_.MaxLearners(candidate)) continue;
+    const double rate = Goodput(profile_, epoch, gpus, candidate);
     if (rate <= best) continue;
     best = rate;
     fastest = candidate;
@@ -190,9 +200,10 @@ planner::SpeedCurve ProfiledWork::Speeds(const WorkState& state,
 }
 
 double ProfiledWork::LearnedRate(const WorkState& state, const speed::StepModel& model,
-                                 int learners, int nodes, int batch) const {
-  const BatchSplit split = SplitBatch(profile_, batch, learners);
-  const double seconds = model.Seconds(learners, nodes, WorkOf(split));
+                                 const Placement& gpus, int batch) const {
+  const BatchSplit split = SplitBatch(profile_, batch, Learners(gpus));
+  const double seconds =
+      model.Seconds(split.learners, static_cast<int>(gpus.size()), WorkOf(split));
   const double scale = static_cast<double>(split.batch()) / profile_.min_batch();
   return Gain(profile_.Gradients(SeenEpochOf(state), split.batch()), scale) / seconds;
 }
@@ -200,11 +211,11 @@ double ProfiledWork::LearnedRate(const WorkState& state, const speed::StepModel&
 int ProfiledWork::FastestLearnedBatch(const WorkState& state, const speed::StepModel& model,
                                       const Placement& placement) const {
   const int learners = Learners(placement);
-  const int nodes = static_cast<int>(placement.size());
+  const Placement gpus = times_->GpusOf(placement);
   int fastest = profile_.min_batch();
   double best = 0;
   for (const PackedTimes::Option& option : times_->With(std::min(learners, max_learners_))) {
-    const double rate = LearnedRate(state, model, learners, nodes, option.candidate);
+    const double rate = LearnedRate(state, model, gpus, option.candidate);
     if (rate <= best) continue;
     best = rate;
     fastest = option.candidate;
@@ -216,19 +227,20 @@ planner::SpeedCurve ProfiledWork::LearnedSpeeds(const WorkState& state,
                                                 const speed::StepModel& model) const {
   planner::SpeedCurve speeds;
   double alone = 0;
-  const int most = std::min(max_learners_, kMaxStepBeyond * model.most_learners());
+  const int most_gpus = kMaxStepBeyond * model.most_learners();
+  const int most = std::clamp(most_gpus / times_->gpus_per_learner(), 1, max_learners_);
   for (int learners = 1; learners <= most; ++learners) {
-    const int nodes = (learners + times_->gpus_per_node() - 1) / times_->gpus_per_node();
+    const Placement gpus = times_->PackedGpus(learners);
     double rate = 0;
     if (rule_ == BatchRule::kRecorded) {
       for (const PackedTimes::Option& option : times_->With(learners)) {
-        rate = std::max(rate, LearnedRate(state, model, learners, nodes, option.candidate));
+        rate = std::max(rate, LearnedRate(state, model, gpus, option.candidate));
       }
     } else {
       const int batch =
           rule_ == BatchRule::kFixed ? batch_ : std::max(state.batch, profile_.min_batch());
-      if (learners <= profile_.MaxLearners(batch)) {
-        rate = LearnedRate(state, model, learners, nodes, batch);
+      if (Learners(gpus) <= profile_.MaxLearners(batch)) {
+        rate = LearnedRate(state, model, gpus, batch);
       }
     }
     if (learners == 1) alone = rate;
@@ -239,12 +251,13 @@ planner::SpeedCurve ProfiledWork::LearnedSpeeds(const WorkState& state,
 
 std::optional<speed::MeasuredStep> ProfiledWork::Measure(const WorkState& state,
                                                          const Placement& placement) const {
-  const BatchSplit split = SplitBatch(profile_, state.batch, Learners(placement));
-  const StepTime part = profile_.step_times().At(placement, split.atomic);
+  const Placement gpus = times_->GpusOf(placement);
+  const BatchSplit split = SplitBatch(profile_, state.batch, Learners(gpus));
+  const StepTime part = profile_.step_times().At(gpus, split.atomic);
   return speed::MeasuredStep{.learners = split.learners,
-                             .nodes = static_cast<int>(placement.size()),
+                             .nodes = static_cast<int>(gpus.size()),
                              .work = WorkOf(split),
-                             .step_seconds = StepSeconds(profile_, placement, split),
+                             .step_seconds = StepSeconds(profile_, gpus, split),
                              .compute_seconds = std::max(part.step - part.sync, 1e-3 * part.step) *
                                                 (split.accumulations + 1)};
 }

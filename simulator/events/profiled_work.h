@@ -17,11 +17,14 @@ enum class BatchRule {
   kRecorded,   // the one that trains fastest on the nodes that the job has then
 };
 
-// Times of steps by learners on as few nodes as possible, computed once for each application.
+// Times of steps by learners on as few nodes as possible, computed once for each application and
+// each number of GPUs of a learner. Profiles were measured with one process for each GPU, so a
+// learner of two GPUs is as two of one on the same node.
 class PackedTimes {
  public:
-  // `profile` outlives it.
-  PackedTimes(const Profile& profile, int gpus_per_node, int max_learners);
+  // `profile` outlives it. A learner has at most `gpus_per_node` GPUs.
+  PackedTimes(const Profile& profile, int gpus_per_node, int max_learners,
+              int gpus_per_learner = 1);
 
   struct Option {
     int candidate = 0;  // the batch that is divided among the learners
@@ -32,10 +35,14 @@ class PackedTimes {
   // these learners; of rising batches.
   const std::vector<Option>& With(int learners) const { return options_[learners - 1]; }
   int max_learners() const { return static_cast<int>(options_.size()); }
-  int gpus_per_node() const { return gpus_per_node_; }
+  // GPUs of each node: of so many learners on as few nodes as possible, of learners on each node.
+  Placement PackedGpus(int learners) const;
+  Placement GpusOf(Placement learners) const;
+  int gpus_per_learner() const { return gpus_per_learner_; }
 
  private:
   int gpus_per_node_;
+  int gpus_per_learner_;
   std::vector<std::vector<Option>> options_;  // by learners, from 1
 };
 
@@ -79,7 +86,8 @@ class ProfiledWork : public Work {
   double BestPackedRate(int epoch, int learners) const;
   int FastestBatch(int epoch, const Placement& placement) const;
   // The same by what was learned: noise of the epoch before, and the fitted time of a step.
-  double LearnedRate(const WorkState& state, const speed::StepModel& model, int learners, int nodes,
+  // What was learned counts GPUs, because jobs of an application may have learners of several.
+  double LearnedRate(const WorkState& state, const speed::StepModel& model, const Placement& gpus,
                      int batch) const;
   int FastestLearnedBatch(const WorkState& state, const speed::StepModel& model,
                           const Placement& placement) const;

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <random>
 #include <variant>
@@ -59,7 +60,11 @@ struct RunOptions {
   std::int64_t plan_every = 0;          // plans only at multiples of this; 0: at events
   std::int64_t checkpoint_every = 300'000;
   std::optional<Failures> failures;
-  std::uint64_t seed = 1;                   // of failures and noise
+  std::uint64_t seed = 1;  // of failures and noise
+  // Makes a plan, for callers that measure how long that takes; absent: MakePlan.
+  std::function<planner::Plan(const planner::ClusterSnapshot&, const planner::Policy&,
+                              planner::FitMemory&)>
+      make_plan;
   std::int64_t max_time = 100'000'000'000;  // 3 years; jobs that are not done then stay so
 };
 

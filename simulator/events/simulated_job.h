@@ -12,11 +12,14 @@
 // The jobs of a run, and what else happens in it. Times are milliseconds since its beginning.
 namespace pliant::simulator {
 
-// A job that is submitted during the run.
+// A job that is submitted during the run, or was before.
 struct SimulatedJob {
   // Its key, queue, sizes, priority and needs, as the planner sees them. The run fills in the rest.
   planner::JobView view;
   std::int64_t submitted = 0;
+  // It is there when the run begins: its view also has its learners and its earlier times, before
+  // kBegin. Its learners are on nodes of the run.
+  bool is_present = false;
   std::shared_ptr<const Work> work;  // never null
   std::string application;           // for reports; "": unknown
   std::optional<std::int64_t> deadline;

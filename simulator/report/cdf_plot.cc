@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <string_view>
 #include <vector>
 
 #include "base/format.h"
@@ -44,32 +45,50 @@ std::string PathOf(const Curve& curve, const LogSeconds& axis) {
   return path + Format("H{}", kPlotLeft + kPlotWidth);
 }
 
-}  // namespace
-
-std::string CdfPlot(const Report& report) {
-  std::vector<Curve> curves;
+std::vector<std::string> NamesOf(const Report& report) {
   std::vector<std::string> names;
+  for (const PolicyReport& policy : report.policies) names.push_back(policy.policy);
+  return names;
+}
+
+// Axes and curves; empty if no job completed.
+std::string Drawn(const Report& report) {
+  std::vector<Curve> curves;
   std::vector<double> ends;
   for (const PolicyReport& policy : report.policies) {
     const Curve& curve = curves.emplace_back(CurveOf(policy));
-    names.push_back(policy.policy);
     if (curve.seconds.empty()) continue;
     ends.push_back(curve.seconds.front());
     ends.push_back(curve.seconds.back());
   }
-  if (ends.empty()) return "<p>No job completed.</p>\n";
+  if (ends.empty()) return "";
   const LogSeconds axis(std::ranges::min(ends), std::ranges::max(ends));
-  std::string text = BeginPlot("Completion times of jobs, cumulative, one curve for each policy");
-  text += AxisX(axis.Ticks(), "completion time (logarithmic)");
+  std::string text = AxisX(axis.Ticks(), "completion time (logarithmic)");
   text += AxisY(NumberTicks(100, 5), "jobs completed (%)");
   for (std::size_t at = 0; at < curves.size(); ++at) {
     if (curves[at].seconds.empty()) continue;
     text += Format(
         "<path class=\"line\" stroke=\"{}\" stroke-dasharray=\"{}\" d=\"{}\">"
         "<title>{}</title></path>\n",
-        LineColour(at), LineDash(at), PathOf(curves[at], axis), EscapedName(names[at]));
+        LineColour(at), LineDash(at), PathOf(curves[at], axis),
+        EscapedName(report.policies[at].policy));
   }
-  return LineLegend(names) + text + EndPlot();
+  return text;
+}
+
+constexpr std::string_view kTitle =
+    "Completion times of jobs, cumulative, one curve for each policy";
+
+}  // namespace
+
+std::string CdfPlot(const Report& report) {
+  const std::string drawn = Drawn(report);
+  if (drawn.empty()) return "<p>No job completed.</p>\n";
+  return LineLegend(NamesOf(report)) + BeginPlot(kTitle) + drawn + EndPlot();
+}
+
+std::string CdfPicture(const Report& report) {
+  return BeginPicture(kTitle) + Drawn(report) + LegendInPlot(NamesOf(report)) + EndPlot();
 }
 
 }  // namespace pliant::simulator

@@ -11,4 +11,7 @@ namespace pliant::simulator {
 // fall on the same pixel are drawn as one.
 std::string CdfPlot(const Report& report);
 
+// The same as a picture on its own, a whole SVG file.
+std::string CdfPicture(const Report& report);
+
 }  // namespace pliant::simulator

@@ -162,8 +162,8 @@ std::string GpusPlot(const RunRecord& run, const ApplicationColours& colours,
                     band.title);
   }
   return BeginPlot(Format("GPUs over time of policy {} on workload {}, stacked by job",
-                          ShownName(run.policy, kMaxNameBytes),
-                          ShownName(run.workload, kMaxNameBytes))) +
+                          ShownName(run.policy, kMaxLineBytes),
+                          ShownName(run.workload, kMaxLineBytes))) +
          AxisX(TimeTicks(static_cast<double>(run.end - steps.begin) / 1000, 12),
                "time since the first submission") +
          AxisY(NumberTicks(top, 8), "GPUs") +

@@ -69,6 +69,6 @@ std::string Escaped(std::string_view text) {
   return escaped;
 }
 
-std::string EscapedName(std::string_view name) { return Escaped(ShownName(name, kMaxNameBytes)); }
+std::string EscapedName(std::string_view name) { return Escaped(ShownName(name, kMaxLineBytes)); }
 
 }  // namespace pliant::simulator

@@ -21,7 +21,7 @@ std::string ShownName(std::string_view name, std::size_t max_bytes);
 std::string Escaped(std::string_view text);
 
 // Bytes of a name that are shown where there is space for a line.
-inline constexpr std::size_t kMaxNameBytes = 80;
+inline constexpr std::size_t kMaxLineBytes = 80;
 
 // A name, cut to this and escaped.
 std::string EscapedName(std::string_view name);

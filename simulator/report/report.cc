@@ -104,8 +104,8 @@ Result<Report> Compare(std::string title, std::vector<MeasuredRun> runs) {
     const std::size_t workload = workloads.IndexOf(run.record.workload);
     if (!cells.emplace(std::pair(policy, workload), &run).second) {
       return Invalid(Format("there are two runs of policy {} on workload {}; remove one",
-                            ShownName(run.record.policy, kMaxNameBytes),
-                            ShownName(run.record.workload, kMaxNameBytes)));
+                            ShownName(run.record.policy, kMaxLineBytes),
+                            ShownName(run.record.workload, kMaxLineBytes)));
     }
   }
   Report report{.title = std::move(title), .workloads = workloads.all()};
@@ -115,8 +115,8 @@ Result<Report> Compare(std::string title, std::vector<MeasuredRun> runs) {
       const auto cell = cells.find({policy, workload});
       if (cell == cells.end()) {
         return Invalid(Format("policy {} has no run on workload {}; run all policies on it",
-                              ShownName(one.policy, kMaxNameBytes),
-                              ShownName(report.workloads[workload], kMaxNameBytes)));
+                              ShownName(one.policy, kMaxLineBytes),
+                              ShownName(report.workloads[workload], kMaxLineBytes)));
       }
       one.runs.push_back(std::move(*cell->second));
     }

@@ -64,7 +64,7 @@ std::string SizesPlot(const Report& report, std::size_t policy) {
         Fixed(0.7 * slot, 1), Fixed(height, 1), LineColour(0), LabelOf(bar), Fixed(hours[bar], 1));
   }
   return BeginPlot(Format("GPU hours of policy {} by the number of GPUs of the job",
-                          ShownName(report.policies[policy].policy, kMaxNameBytes))) +
+                          ShownName(report.policies[policy].policy, kMaxLineBytes))) +
          AxisX(ticks, "GPUs of the job") + AxisY(NumberTicks(max, 6), "GPU hours") + boxes +
          EndPlot();
 }

@@ -86,6 +86,17 @@ std::string BeginPlot(std::string_view title) {
                 kWidth, kHeight, text, text);
 }
 
+std::string BeginPicture(std::string_view title) {
+  const std::string text = Escaped(title);
+  return Format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" "
+      "height=\"{1}\" font-family=\"sans-serif\" role=\"img\" "
+      "aria-label=\"{2}\"><title>{2}</title>\n"
+      "<style>svg {{ --grid: #d8dee4; --quiet: #57606a; --page: #ffffff; }} {3}</style>\n"
+      "<rect width=\"{0}\" height=\"{1}\" fill=\"#ffffff\"/>\n",
+      kWidth, kHeight, text, kStyle);
+}
+
 std::string EndPlot() { return "</svg>\n"; }
 
 std::vector<Tick> NumberTicks(double max, int max_count) {
@@ -203,6 +214,19 @@ std::string AreaLegend(const std::vector<std::string>& names) {
         "<rect width=\"240\" height=\"140\" {}/></svg>",
         AreaFill(index));
   });
+}
+
+std::string LegendInPlot(const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t index = 0; index < names.size(); ++index) {
+    const int y = kPlotTop + 16 + 18 * static_cast<int>(index);
+    text += Format(
+        "<path class=\"line\" d=\"M{} {}h40\" stroke=\"{}\" stroke-dasharray=\"{}\"/>"
+        "<text class=\"axis\" x=\"{}\" y=\"{}\">{}</text>\n",
+        kPlotLeft + 12, y, LineColour(index), LineDash(index), kPlotLeft + 60, y + 4,
+        EscapedName(names[index]));
+  }
+  return text;
 }
 
 std::string_view PlotStyle() { return kStyle; }

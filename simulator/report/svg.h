@@ -17,6 +17,8 @@ inline constexpr int kPlotHeight = 240;
 // "<svg ...>" with a title, which screen readers read and browsers show as a tooltip.
 std::string BeginPlot(std::string_view title);
 std::string EndPlot();
+// A plot in a file of its own, with its style and a white page, instead of BeginPlot.
+std::string BeginPicture(std::string_view title);
 
 struct Tick {
   double part = 0;  // of the axis, from 0 to 1
@@ -58,6 +60,8 @@ std::string AreaFill(std::size_t index);
 // A list of "sample, name". The names are not escaped yet.
 std::string LineLegend(const std::vector<std::string>& names);
 std::string AreaLegend(const std::vector<std::string>& names);
+// The same lines, at the upper left of a plot.
+std::string LegendInPlot(const std::vector<std::string>& names);
 
 // The style sheet of plots, without its tag.
 std::string_view PlotStyle();

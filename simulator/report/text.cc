@@ -64,7 +64,7 @@ std::string WorkloadsText(const Report& report) {
     for (const PolicyReport& policy : report.policies) {
       values.push_back(ValuesOf(policy.runs[at].figures));
     }
-    text += Format("\nworkload {}\n", ShownName(report.workloads[at], kMaxNameBytes)) +
+    text += Format("\nworkload {}\n", ShownName(report.workloads[at], kMaxLineBytes)) +
             FiguresText(report, values, kTimes) + FiguresText(report, values, kUse);
   }
   return text;
@@ -126,7 +126,7 @@ std::string WriteText(const Report& report) {
   const std::size_t workloads = report.workloads.size();
   std::vector<FigureValues> values;
   for (const PolicyReport& policy : report.policies) values.push_back(policy.figures);
-  std::string text = report.title.empty() ? "" : ShownName(report.title, kMaxNameBytes) + "\n\n";
+  std::string text = report.title.empty() ? "" : ShownName(report.title, kMaxLineBytes) + "\n\n";
   text += Format("{}: completion times, makespan and queueing time in seconds\n",
                  Counted(static_cast<std::int64_t>(workloads), "workload"));
   text += FiguresText(report, values, kTimes);

@@ -18,13 +18,24 @@ struct RunningJob {
   RoundJob view;
   std::int64_t restart_left = 0;  // seconds
   double goodput = 0;             // with these GPUs in this epoch
+  double goodput_alone = 0;       // with one GPU
+  std::optional<std::int64_t> started;
   std::optional<std::int64_t> completed;
-  int starts = 0;
+  JobOutcome outcome;  // without these two
 };
 
 void MeasureGoodput(RunningJob& job) {
-  job.goodput = Goodput(*job.view.profile, job.view.training.epoch, PlacementOf(job.view.held),
-                        job.view.spec->batch);
+  const Profile& profile = *job.view.profile;
+  const int epoch = job.view.training.epoch;
+  const int batch = job.view.spec->batch;
+  job.goodput = Goodput(profile, epoch, PlacementOf(job.view.held), batch);
+  job.goodput_alone = Goodput(profile, epoch, Placement{1}, batch);
+}
+
+void AddSize(RunningJob& job, std::int64_t seconds, int gpus) {
+  std::vector<SizeAt>& sizes = job.outcome.sizes;
+  if (gpus == (sizes.empty() ? 0 : sizes.back().gpus)) return;
+  sizes.push_back({.at = seconds * 1000, .gpus = gpus, .batch = job.view.spec->batch});
 }
 
 // Trains from `begin` for `seconds`.
@@ -34,26 +45,42 @@ void Step(RunningJob& job, std::int64_t begin, std::int64_t seconds) {
   const std::int64_t delay = std::min(job.restart_left, seconds);
   job.restart_left -= delay;
   std::int64_t used = delay;
-  while (used < seconds) {
+  if (used < seconds && !job.started) job.started = begin + used;
+  while (used < seconds && !job.completed) {
     const Advanced step =
         Advance(*job.view.profile, job.view.training, job.goodput, seconds - used);
     used += step.seconds;
     job.view.training = step.training;
+    job.outcome.useful_gpu_seconds +=
+        static_cast<double>(step.seconds) * job.goodput / job.goodput_alone;
     if (!step.ended_epoch) continue;
     if (IsDone(*job.view.profile, job.view.training)) {
       job.completed = begin + used;
-      return;
+      AddSize(job, *job.completed, 0);
+    } else {
+      MeasureGoodput(job);
     }
-    MeasureGoodput(job);
   }
+  job.outcome.gpu_seconds += static_cast<double>(used) * GpusOf(job.view.held);
 }
 
-void Give(RunningJob& job, Allocation allocation, std::int64_t restart_seconds) {
+bool ShareANode(const Allocation& one, const Allocation& other) {
+  return std::ranges::any_of(
+      one, [&](int node) { return std::ranges::contains(other, node, &NodeShare::node); },
+      &NodeShare::node);
+}
+
+void Give(RunningJob& job, Allocation allocation, std::int64_t now, std::int64_t restart_seconds) {
   if (allocation == job.view.held) return;
-  job.view.held = std::move(allocation);
+  const Allocation before = std::exchange(job.view.held, std::move(allocation));
+  AddSize(job, now, GpusOf(job.view.held));
   if (job.view.held.empty()) return;
   job.restart_left = restart_seconds;
-  ++job.starts;
+  ++job.outcome.starts;
+  if (!before.empty()) {
+    ++job.outcome.resizes;
+    if (!ShareANode(before, job.view.held)) ++job.outcome.moves;
+  }
   MeasureGoodput(job);
 }
 
@@ -81,7 +108,7 @@ void Plan(std::vector<RunningJob>& jobs, std::int64_t now, const RoundOptions& o
   std::vector<Allocation> allocations = policy.Allocate(view);
   CheckFits(view, allocations);
   for (std::size_t at = 0; at < view.jobs.size(); ++at) {
-    Give(jobs[view.jobs[at].index], std::move(allocations[at]), options.restart_seconds);
+    Give(jobs[view.jobs[at].index], std::move(allocations[at]), now, options.restart_seconds);
   }
 }
 
@@ -119,7 +146,7 @@ Result<std::vector<JobOutcome>> RunRounds(const Profiles& profiles, std::span<co
     if (now >= options.max_seconds) {
       const auto late = std::ranges::find_if_not(running, IsCompleted);
       return Invalid(
-          Format("the job {} is not done after {} s; raise max_seconds, or use more GPUs",
+          Format("the job {} is not done after {} s; use more GPUs, or submit it earlier",
                  late->view.spec->name, now));
     }
     for (RunningJob& job : running) Step(job, now, options.round_seconds);
@@ -127,8 +154,10 @@ Result<std::vector<JobOutcome>> RunRounds(const Profiles& profiles, std::span<co
     Plan(running, now, options, policy);
   }
   std::vector<JobOutcome> outcomes;
-  for (const RunningJob& job : running) {
-    outcomes.push_back({.completed_seconds = *job.completed, .starts = job.starts});
+  for (RunningJob& job : running) {
+    job.outcome.completed_seconds = *job.completed;
+    job.outcome.started_seconds = *job.started;
+    outcomes.push_back(std::move(job.outcome));
   }
   return outcomes;
 }

@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "simulator/model/profile.h"
+#include "simulator/model/run_record.h"
 #include "simulator/model/workload.h"
 #include "simulator/rounds/round_policy.h"
 
@@ -22,7 +23,15 @@ struct RoundOptions {
 
 struct JobOutcome {
   std::int64_t completed_seconds = 0;
-  int starts = 0;  // the first, and every change of its GPUs except their loss
+  std::int64_t started_seconds = 0;  // first step
+  int starts = 0;                    // the first, and every change of its GPUs except their loss
+  int resizes = 0;                   // of these, the ones in which it had GPUs before
+  int moves = 0;                     // of these, the ones in which it left all of its nodes
+  std::vector<SizeAt> sizes;         // as of a JobRecord; the last one is that of its completion
+  // That it held until its completion.
+  double gpu_seconds = 0;
+  // The same, each weighted by goodput / (GPUs · goodput with one GPU); 0 while it restarts.
+  double useful_gpu_seconds = 0;
 };
 
 // Runs a workload in rounds, each job with its fixed batch. In a round all jobs train with the GPUs

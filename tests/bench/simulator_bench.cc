@@ -6,9 +6,9 @@
 #include <string>
 
 #include "base/format.h"
-#include "simulator/events/trace_input.h"
+#include "simulator/inputs/scenario.h"
 #include "simulator/model/read_profiles.h"
-#include "simulator/model/workload.h"
+#include "simulator/scenario_input.h"
 using namespace pliant;
 using namespace pliant::simulator;
 int main(int argc, char** argv) {
@@ -57,14 +57,14 @@ int main(int argc, char** argv) {
     std::map<std::string, std::pair<double, double>> bt;
     std::map<std::string, double> gp;
     for (int w = 1; w <= 8; ++w) {
-      const auto jobs =
-          ReadWorkload(Format("{}/workloads-1.0/workload-{}.csv", data, w), *profiles);
-      if (!jobs) {
-        std::printf("%s\n", jobs.error().message.c_str());
+      const auto scenario = ReadWorkloadScenario(
+          Format("{}/workloads-1.0/workload-{}.csv", data, w), "16x4", *profiles);
+      if (!scenario) {
+        std::printf("%s\n", scenario.error().message.c_str());
         return 1;
       }
-      planner::QueueView queue{.policy = c.policy, .favors_short_jobs = c.bias};
-      const RunInput input = InputOf(*profiles, *jobs, {.queue = queue, .batch = c.batch});
+      const InputOptions rules{.policy = c.policy, .favors_short_jobs = c.bias, .batch = c.batch};
+      const RunInput input = InputOf(*profiles, *scenario, rules).value();
       RunOptions options;
       if (argc > 1) options.policy.hold_percent = std::atoi(argv[1]);
       options.speeds = c.speeds;

@@ -144,6 +144,11 @@ def _parser() -> argparse.ArgumentParser:
     restart.add_argument("--after", type=float, default=0.0, metavar="SECONDS", help="default: 0")
     shell = word("shell", "run a shell or a command in the build image, with the source mounted")
     shell.add_argument("command", nargs=argparse.REMAINDER)
+    word(
+        "simulate",
+        "compile pliant-simulate and run it in the build image, with the paths of the checkout; "
+        "see ./dev simulate --help and docs/simulator.md",
+    )
     word("ci", "run all checks of a change, as .ci/run does")
     word("down", "end the cluster and all its processes")
     word("clean", "end the cluster and remove all caches")
@@ -192,6 +197,8 @@ def _run(arguments: argparse.Namespace, rest: list[str]) -> int:
                 return commands.bench(arguments.what, choices)
             case "build":
                 commands.build()
+            case "simulate":
+                return commands.simulate(rest)
             case "ci":
                 return ci.run()
             case "node-down":
@@ -241,7 +248,7 @@ def _test(arguments: argparse.Namespace) -> int:
 
 
 # These pass their arguments on, including --help.
-_PASS_ON = ("kubectl", "helm", "demo")
+_PASS_ON = ("kubectl", "helm", "demo", "simulate")
 
 
 def clear_up_at_signals() -> None:

@@ -66,6 +66,12 @@ def shell(inside: Sequence[str]) -> int:
     return build_image.shell(inside)
 
 
+def simulate(arguments: Sequence[str]) -> int:
+    preflight.check(cluster=False)
+    product.compile_preset("release", "pliant-simulate")
+    return build_image.shell(["build/release/bin/pliant-simulate", *arguments])
+
+
 def status() -> int:
     for name, daemon in cluster.daemons().items():
         pid = daemon.pid()

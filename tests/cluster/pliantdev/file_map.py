@@ -74,6 +74,7 @@ _ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("docs/python.md", ("python_examples_test",)),
     ("docs/python-api.md", ("python_state_test",)),
     ("trainer/python/README.md", ("python_wheel_test",)),
+    ("docs/simulator.md", ("scenario_simulate_test",)),
     ("docs/images/*", ()),
     ("*.md", ()),
     ("LICENSE", ("python_wheel_test",)),
@@ -122,7 +123,7 @@ _ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("tests/unit/cluster/*.py", ("dev_parts_test",)),
     ("tests/unit/docs/*.py", ()),
     ("tests/unit/e2e/*.py", ("e2e_parts_test",)),
-    ("tests/data/pollux/*.csv", ("fidelity_test", "simulator_test")),
+    ("tests/data/pollux/*.csv", ("fidelity_test", "scenario_simulate_test", "simulator_test")),
     # The end-to-end story.
     ("tests/e2e/monitoring/prometheus.yaml", (ALERTS, "e2e_parts_test")),
     ("tests/e2e/monitoring/*", ("e2e_parts_test",)),

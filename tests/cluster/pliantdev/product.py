@@ -15,7 +15,7 @@ from .progress import log_file, phase
 from .settings import CACHE, CLUSTER_SOURCES, REPO
 
 _PROGRAMS = {
-    "operator": ["pliant-operator", "pliant-coordinator"],
+    "operator": ["pliant-operator", "pliant-coordinator", "pliant-simulate"],
     "learner": ["pliant-learner", "pliant-checkpoint"],
 }
 
@@ -77,15 +77,22 @@ def build_images_at(commit: str) -> ProductImages:
     return named
 
 
+def _names(name: str, source: Path) -> list[str]:
+    """The programs of an image. Earlier commits have no simulator."""
+    has_simulator = (source / "simulator" / "main.cc").exists()
+    return [each for each in _PROGRAMS[name] if has_simulator or each != "pliant-simulate"]
+
+
 def _compile_programs(source: Path) -> None:
-    compile_preset("release", *_PROGRAMS["operator"], *_PROGRAMS["learner"], source=source)
+    targets = [program for name in _PROGRAMS for program in _names(name, source)]
+    compile_preset("release", *targets, source=source)
     strip = ["sh", "-ec", _STRIP]
     build_image.run(strip, log_file("strip"), "stripping the programs", source=source)
 
 
 def _programs(name: str, source: Path = REPO) -> list[Path]:
     folder = build_image.build_directory(source) / "release" / "stripped"
-    programs = [folder / program for program in _PROGRAMS[name]]
+    programs = [folder / program for program in _names(name, source)]
     missing = [program.name for program in programs if not program.exists()]
     if missing:
         raise DevError(f"the build made no {' and no '.join(missing)}")

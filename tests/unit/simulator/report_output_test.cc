@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "simulator/report/cdf_plot.h"
 #include "simulator/report/html.h"
 #include "simulator/report/json.h"
 #include "simulator/report/report.h"
@@ -135,6 +136,18 @@ TEST(WriteHtmlTest, IsWellFormedAndOnItsOwn) {
       EXPECT_THAT(page, HasSubstr("<h2>" + std::string(heading) + "</h2>"));
     }
   }
+}
+
+TEST(CdfPictureTest, IsWellFormedAndOnItsOwn) {
+  for (const Report& report : {TwoByTwo(), Hostile()}) {
+    const std::string picture = CdfPicture(report);
+    EXPECT_EQ(WrongInXml(picture), "");
+    EXPECT_THAT(picture, HasSubstr("xmlns=\"http://www.w3.org/2000/svg\""));
+    EXPECT_THAT(picture, Not(HasSubstr("<script")));
+  }
+  EXPECT_THAT(CdfPicture(TwoByTwo()),
+              HasSubstr(">" + TwoByTwo().policies.front().policy + "</text>"));
+  EXPECT_EQ(WrongInXml(CdfPicture(ReportOf({{.policy = "p", .workload = "w"}}))), "");
 }
 
 TEST(WriteHtmlTest, NamesAreEscaped) {

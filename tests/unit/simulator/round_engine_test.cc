@@ -67,6 +67,24 @@ TEST(RunRoundsTest, OnlyOtherGpusCostARestart) {
   EXPECT_EQ(policy.seen[5].jobs[0].training.progress, 150);
   EXPECT_EQ((*outcomes)[0].completed_seconds, 360 + 50);
   EXPECT_EQ((*outcomes)[0].starts, 3);
+  EXPECT_EQ((*outcomes)[0].started_seconds, 90);
+  EXPECT_EQ((*outcomes)[0].resizes, 1) << "the second start is a move, the third follows a wait";
+  EXPECT_EQ((*outcomes)[0].moves, 1);
+  const std::vector<SizeAt> sizes = {
+      {60'000, 1, 8}, {240'000, 0, 8}, {300'000, 1, 8}, {410'000, 0, 8}};
+  EXPECT_EQ((*outcomes)[0].sizes, sizes);
+  EXPECT_DOUBLE_EQ((*outcomes)[0].gpu_seconds, 180 + 110);
+  EXPECT_DOUBLE_EQ((*outcomes)[0].useful_gpu_seconds, 200) << "without 3 restarts of 30 s";
+}
+
+TEST(RunRoundsTest, GpuTimeIsUsefulAsFarAsLearnersDoNotSlowEachOtherDown) {
+  const std::vector<JobSpec> jobs = {Small("a", 0, 2, 8)};
+  Scripted policy([](const RoundView&) { return std::vector<Allocation>{{{0, 2}}}; });
+  const auto outcomes = RunRounds(SmallProfiles(), jobs, RoundOptions{}, policy);
+  ASSERT_TRUE(outcomes) << outcomes.error();
+  EXPECT_EQ((*outcomes)[0].completed_seconds, 90 + 300) << "steps of 1.5 s";
+  EXPECT_DOUBLE_EQ((*outcomes)[0].gpu_seconds, 2 * 330);
+  EXPECT_NEAR((*outcomes)[0].useful_gpu_seconds, 200, 1e-9) << "as one learner alone";
 }
 
 TEST(RunRoundsTest, PoliciesSeeOnlyJobsThatAreSubmittedAndNotDone) {
@@ -106,7 +124,7 @@ TEST(RunRoundsTest, WhatCannotEndIsAnError) {
   const auto idle = RunRounds(SmallProfiles(), jobs, {.max_seconds = 600}, policy);
   ASSERT_FALSE(idle);
   EXPECT_EQ(idle.error().message,
-            "the job a is not done after 600 s; raise max_seconds, or use more GPUs");
+            "the job a is not done after 600 s; use more GPUs, or submit it earlier");
   const auto large =
       RunRounds(SmallProfiles(), std::vector{Small("big", 0, 5, 32)}, {.nodes = 1}, policy);
   ASSERT_FALSE(large);
