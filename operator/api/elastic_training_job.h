@@ -157,6 +157,14 @@ struct SavedCheckpoint {
   bool operator==(const SavedCheckpoint&) const = default;
 };
 
+// Absent: unknown.
+struct EstimatedTimes {
+  std::optional<WallTime> start;       // when it will leave the queue
+  std::optional<WallTime> completion;  // when it will complete
+
+  bool operator==(const EstimatedTimes&) const = default;
+};
+
 // Maximum number in a status.
 inline constexpr std::size_t kMaxMeasuredSpeeds = 8;
 
@@ -209,9 +217,7 @@ struct JobStatus {
   std::optional<RecentService> recent_service;
   std::optional<WallTime> start_time;   // when it last left the queue
   std::optional<WallTime> resize_time;  // when desired_learners last changed while it ran
-  // Estimates: when it will leave the queue, or complete.
-  std::optional<WallTime> estimated_start;
-  std::optional<WallTime> estimated_completion;
+  EstimatedTimes estimated;
   std::optional<WallTime> completion_time;
   std::vector<Condition> conditions;  // by type
 

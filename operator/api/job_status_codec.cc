@@ -109,8 +109,8 @@ void ReadStatus(Fields& fields, JobStatus& status) {
   });
   status.start_time = fields.OptionalTime("startTime");
   status.resize_time = fields.OptionalTime("resizeTime");
-  status.estimated_start = fields.OptionalTime("estimatedStartTime");
-  status.estimated_completion = fields.OptionalTime("estimatedCompletionTime");
+  status.estimated.start = fields.OptionalTime("estimatedStartTime");
+  status.estimated.completion = fields.OptionalTime("estimatedCompletionTime");
   status.completion_time = fields.OptionalTime("completionTime");
   status.conditions = ReadConditions(fields);
 }
@@ -158,8 +158,8 @@ json EncodeStatus(const JobStatus& status) {
       {"attainedGpuSeconds", status.attained_gpu_seconds},
       {"startTime", OrNull(status.start_time)},
       {"resizeTime", OrNull(status.resize_time)},
-      {"estimatedStartTime", OrNull(status.estimated_start)},
-      {"estimatedCompletionTime", OrNull(status.estimated_completion)},
+      {"estimatedStartTime", OrNull(status.estimated.start)},
+      {"estimatedCompletionTime", OrNull(status.estimated.completion)},
       {"completionTime", OrNull(status.completion_time)},
       {"conditions", EncodeConditions(status.conditions)},
   };

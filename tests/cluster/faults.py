@@ -38,7 +38,7 @@ FAULTS = tuple(Fault(*row) for row in (
     ("operator/api/quantity.cc", '{"Mi", 0x1p20}', '{"Mi", 1e6}'),
     ("operator/api/job_spec_codec.cc", "spec.priority_asked = spec.priority", "spec.priority"),
     ("operator/planner/feasibility.cc", "return !listed();", "return present && !listed();"),
-    ("operator/planner/filling.cc", "priority * other.divisor", "priority * divisor"),
+    ("operator/planner/filling.cc", "other.precedence, other.claim", "other.precedence, claim"),
     ("operator/kube/line_splitter.cc", "begun_.size() + part.size() >", "part.size() >"),
     ("operator/kube/work_queue.cc", "if (dirty_.contains(key)) Enqueue",
      "if (processing_.contains(key)) Enqueue"),

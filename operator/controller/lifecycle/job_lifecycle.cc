@@ -56,8 +56,7 @@ void FinishStatus(const JobView& view, api::JobPhase phase, WallTime now, Outcom
   outcome.status.desired_learners = 0;
   outcome.status.entitlement = 0;
   outcome.status.samples_per_second.reset();
-  outcome.status.estimated_start.reset();
-  outcome.status.estimated_completion.reset();
+  outcome.status.estimated = {};
   outcome.status.completion_time = std::chrono::floor<std::chrono::seconds>(now);
   for (const std::string_view type : {kConditionRunning, kConditionProgressing}) {
     SetCondition(outcome.status, type,

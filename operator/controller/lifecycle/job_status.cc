@@ -87,8 +87,7 @@ void CopyStats(const api::JobStatus& from, api::JobStatus& to) {
   to.last_checkpoint = from.last_checkpoint;
   // Becomes known with the first membership, which is news. A server whose CRD lacks it drops it.
   to.gpu_product = from.gpu_product;
-  to.estimated_start = from.estimated_start;
-  to.estimated_completion = from.estimated_completion;
+  to.estimated = from.estimated;
   to.attained_gpu_seconds = from.attained_gpu_seconds;
   to.recent_service = from.recent_service;
 }
@@ -162,8 +161,8 @@ void ReportPlan(const planner::Decision& decision, WallTime now, api::JobStatus&
   status.desired_learners = decision.to;
   status.entitlement = decision.entitlement;
   if (status.gpu_product.empty() && status.learners > 0) status.gpu_product = decision.gpu_product;
-  status.estimated_start = InWholeMinutes(decision.starts_at);
-  status.estimated_completion = InWholeMinutes(decision.ends_at);
+  status.estimated.start = InWholeMinutes(decision.starts_at);
+  status.estimated.completion = InWholeMinutes(decision.ends_at);
   SetReason(status, decision.reason.sentence);
 }
 

@@ -57,13 +57,13 @@ TEST(JobStatus, TimesOfThePlan) {
 TEST(JobStatus, EstimatesAreWholeMinutes) {
   api::JobStatus status;
   ReportPlan({.to = 0, .starts_at = At(61)}, At(1), status);
-  EXPECT_EQ(status.estimated_start->time_since_epoch() % std::chrono::minutes(1),
+  EXPECT_EQ(status.estimated.start->time_since_epoch() % std::chrono::minutes(1),
             WallTime::duration::zero());
-  EXPECT_GE(*status.estimated_start, At(61));
-  EXPECT_LT(*status.estimated_start, At(121));
+  EXPECT_GE(*status.estimated.start, At(61));
+  EXPECT_LT(*status.estimated.start, At(121));
   ReportPlan({.to = 1, .ends_at = At(200)}, At(61), status);
-  EXPECT_EQ(status.estimated_start, std::nullopt);
-  EXPECT_GE(*status.estimated_completion, At(200));
+  EXPECT_EQ(status.estimated.start, std::nullopt);
+  EXPECT_GE(*status.estimated.completion, At(200));
 }
 
 // The first product on which it trains, and no later one.
