@@ -62,8 +62,10 @@ std::optional<api::MeasuredSpeed> ReportedSpeedOf(const JobView& view) {
 // Two digits: what is written to a status should not change with noise.
 double Rounded(double number) {
   if (!(number > 0)) return 0;
-  const double digit = std::pow(10, std::floor(std::log10(number)) - 1);
-  return std::round(number / digit) * digit;
+  const double exponent = 1 - std::floor(std::log10(number));
+  const double power = std::pow(10, std::abs(exponent));
+  // To divide by a power of ten is exact to the last digit, to multiply by a fraction is not.
+  return exponent < 0 ? std::round(number / power) * power : std::round(number * power) / power;
 }
 
 // The sizes that a new leader should know: the largest and others that were tried.
