@@ -1,6 +1,7 @@
 """Benchmarks of Pliant and of comparable software, in the build image on a release build."""
 
 import contextlib
+import json
 import shutil
 import subprocess
 import threading
@@ -13,7 +14,7 @@ from .daemon import Daemon
 from .product import compile_preset
 from .progress import log_file, phase
 
-BENCHES = ("operator", "planner", "trainer", "python")
+BENCHES = ("operator", "planner", "trainer", "python", "simulator")
 
 _BINARIES = "/src/build/release/bin"
 # In the build directory, which the host shares.
@@ -46,6 +47,22 @@ def planner(choices: Choices) -> int:
         if status == 0 and wanted:
             shutil.copyfile(build_image.build_directory() / result, wanted)
     return status
+
+
+def simulator(choices: Choices) -> int:
+    """The worth of planning by speed, then the whole table of the founding paper."""
+    compile_preset("release", "simulator_bench", "jsa_bench")
+    rows: list[object] = []
+    result = build_image.build_directory() / _RESULT
+    for program in ("simulator_bench", "jsa_bench"):
+        command = [f"{_BINARIES}/{program}", "--json", f"/src/build/{_RESULT}"]
+        command += ["--quick"] if choices.quick and program == "simulator_bench" else []
+        if status := _run(program.replace("_", "-"), command):
+            return status
+        rows += json.loads(result.read_text())
+    if choices.json:
+        choices.json.write_text(json.dumps(rows, indent=1) + "\n")
+    return 0
 
 
 # The trainer's benches of the Python package.
