@@ -193,8 +193,19 @@ class Filler {
 
   // A bound of the sizes to try after this one was refused.
   LearnerCount LargestBelow(const NextSize& size) {
-    const LearnerCount now = sharing_.assignment.LearnersOf(size.job);
-    return now + sharing_.assignment.LearnersThatFit(size.job, size.to - now - 1);
+    const Assignment& assignment = sharing_.assignment;
+    const Job& job = model_.jobs[size.job];
+    const LearnerCount now = assignment.LearnersOf(size.job);
+    std::int64_t gpus = model_.queues[job.queue].limit_gpus() - assignment.GpusOfQueue(job.queue);
+    if (lends_) {
+      // GPUs on lost nodes are not free, and not withheld.
+      const std::int64_t left = assignment.free_gpus();
+      const std::int64_t withheld = sharing_.queues[job.queue].withheld_gpus;
+      if (left >= size.more_gpus && withheld > 0) gpus = std::min(gpus, left - withheld);
+    }
+    const std::int64_t most =
+        std::clamp<std::int64_t>(gpus / job.needs().gpus, 0, std::int64_t{size.to} - now - 1);
+    return now + sharing_.assignment.LearnersThatFit(size.job, static_cast<LearnerCount>(most));
   }
 
   const Model& model_;

@@ -109,7 +109,9 @@ std::string SizesPassedOver(const ReasonFacts& facts) {
   if (job.speeds == nullptr) return "";
   const auto next = job.sizes.Next(now, job.demand);
   const bool is_fastest = job.limit == DemandLimit::kSpeed;
-  const LearnerCount most = is_fastest ? job.view->max_learners : job.demand;
+  // Nothing is known of sizes beyond the curve.
+  const LearnerCount most = std::min(is_fastest ? job.view->max_learners : job.demand,
+                                     static_cast<LearnerCount>(job.speeds->size()));
   const LearnerCount last = next ? next->to - 1 : most;
   if (last <= now) return "";
   const std::int64_t gpus = job.needs().gpus;

@@ -44,7 +44,8 @@ void LimitToUseful(Job& job) {
   const LearnerCount useful = UsefulLearners(job, job.demand);
   if (useful < job.demand) {
     job.demand = useful;
-    job.limit = DemandLimit::kSpeed;
+    const bool is_own = job.limit == DemandLimit::kMaximum || job.limit == DemandLimit::kShards;
+    if (is_own) job.limit = DemandLimit::kSpeed;
   }
   job.sizes = SizesBySpeed(*job.speeds, job.minimum, job.demand);
 }

@@ -45,6 +45,8 @@ class ClusterPlan {
   const planner::Plan& plan() const { return plan_; }
   // The input of that plan.
   const planner::ClusterSnapshot& snapshot() const { return builder_.snapshot(); }
+  // The nodes as they are now, before a plan is made.
+  const std::vector<planner::NodeView>& Nodes() { return builder_.Frame().nodes; }
 
  private:
   void TryAlone(const JobView& view, WallTime now);

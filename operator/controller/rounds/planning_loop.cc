@@ -195,7 +195,7 @@ void PlanningLoop::LookAtJobs(WallTime now) {
     if (!views_.contains(key)) plan_.SeeJob(key, nullptr, now);
   }
   gpus_of_node_.clear();
-  for (const planner::NodeView& node : plan_.snapshot().nodes) {
+  for (const planner::NodeView& node : plan_.Nodes()) {
     std::int64_t& gpus = gpus_of_node_[node.pool];
     gpus = std::max(gpus, node.allocatable.gpus);
   }
@@ -215,7 +215,7 @@ void PlanningLoop::LookAtJob(const kube::NamespacedName& key, JobView& view, Wal
   view.coordinator = monitor_.View(uid);
   ObserveJob(view, now);
   if (const auto training = TrainingOf(view)) {
-    speeds_.Observe(view, *training, gpus_of_node_[view.membership.pool]);
+    speeds_.Observe(view, *training, gpus_of_node_[view.membership.pool], now);
   }
   if (AwaitsCheck(view)) {
     if (const auto* accepted = accepted_.Find(*view.job, now)) {

@@ -24,7 +24,7 @@ JobView Reports(int learners, double samples_per_second, double compute_seconds,
 }
 
 planner::SpeedCurve CurveAfter(SpeedBook& book, JobView view) {
-  book.Observe(view, kTraining, kGpusOfNode);
+  book.Observe(view, kTraining, kGpusOfNode, At(0));
   return view.soft_state.speed.curve;
 }
 
@@ -44,7 +44,7 @@ TEST(SpeedBook, NothingIsKnownBeforeAMembershipIsSteady) {
 TEST(SpeedBook, OneSizeOffersTwiceAsMany) {
   SpeedBook book;
   JobView view = Reports(1, 1000, 0.25);
-  book.Observe(view, kTraining, kGpusOfNode);
+  book.Observe(view, kTraining, kGpusOfNode, At(0));
   const planner::SpeedCurve& curve = view.soft_state.speed.curve;
   ASSERT_EQ(curve.size(), 2u);
   EXPECT_EQ(curve[0], 1000);
@@ -97,7 +97,7 @@ TEST(SpeedBook, JobsWithAnEqualTemplateShareWithinTheirNamespace) {
               Edit(other.job).spec);
   EXPECT_TRUE(CurveAfter(book, other).empty());
   JobView other_batch = waits;
-  book.Observe(other_batch, {.global_batch_size = 512, .logical_shards = 32}, kGpusOfNode);
+  book.Observe(other_batch, {.global_batch_size = 512, .logical_shards = 32}, kGpusOfNode, At(0));
   EXPECT_TRUE(other_batch.soft_state.speed.curve.empty());
 }
 
@@ -112,7 +112,7 @@ TEST(SpeedBook, NoiseChangesNoCurve) {
 TEST(SpeedBook, ANewLeaderReadsTheStatus) {
   SpeedBook book;
   JobView first = Reports(2, 1523, 0.1357);
-  book.Observe(first, kTraining, kGpusOfNode);
+  book.Observe(first, kTraining, kGpusOfNode, At(0));
   const std::vector<api::MeasuredSpeed> written = {
       {.learners = 2, .nodes = 1, .samples_per_second = 1500, .compute_seconds = 0.14}};
   EXPECT_EQ(first.soft_state.speed.measured, written);
@@ -131,32 +131,107 @@ TEST(SpeedBook, WhatMakesNoSenseIsNotLearned) {
   EXPECT_TRUE(CurveAfter(book, view).empty());
 }
 
-// Extreme values make a curve within bounds.
+// Extreme values are no measurements, and large ones claim no more than an honest job could.
 TEST(SpeedBook, ALyingProgramHarmsOnlyItself) {
   SpeedBook book;
-  CurveAfter(book, Reports(1, 1e-9, 1e9));
-  for (const int speed : CurveAfter(book, Reports(2, 1e12, 1e-9))) {
-    EXPECT_GE(speed, 1);
-    EXPECT_LE(speed, planner::kMaxSpeed);
+  for (const double extreme : {1e-310, 1e-160, 1e-9, 1e9, 1e160, 1e308}) {
+    EXPECT_TRUE(CurveAfter(book, Reports(1, extreme, 0.1)).empty()) << extreme;
+    EXPECT_TRUE(CurveAfter(book, Reports(1, 256 / extreme, extreme)).empty()) << extreme;
+  }
+  CurveAfter(book, Reports(1, 1, 200));
+  CurveAfter(book, Reports(2, 1000, 0.1));
+  const planner::SpeedCurve curve = CurveAfter(book, Reports(4, 100'000, 0.001));
+  ASSERT_EQ(curve.size(), 8u);
+  for (int learners = 1; learners <= 8; ++learners) {
+    EXPECT_LE(planner::SpeedWith(curve, learners), 1000 * learners);
+    EXPECT_GE(planner::SpeedWith(curve, learners), 1);
   }
 }
 
-TEST(SpeedBook, ANamespaceHasABoundedNumberOfKinds) {
+TEST(SpeedBook, AMemberCountsOnce) {
+  SpeedBook book;
+  JobView view = Reports(1, 1000, 0.25);
+  Edit(view.coordinator.progress).members.assign(4096, Name(0));
+  EXPECT_EQ(CurveAfter(book, view).size(), 2u);
+  EXPECT_EQ(view.job->spec.elastic.max_learners, 8);
+}
+
+TEST(SpeedBook, AReportCountsOnce) {
+  SpeedBook book;
+  CurveAfter(book, Reports(1, 1000, 0.25));
+  JobView slower = Reports(1, 800, 0.3);
+  for (int look = 0; look < 100; ++look) book.Observe(slower, kTraining, kGpusOfNode, At(0));
+  // The mean of the two reports: by 12.5 % another time.
+  EXPECT_NEAR(slower.soft_state.speed.alone_seconds_per_step, (0.256 + 0.32) / 2, 1e-9);
+}
+
+// The product is known once the job trains.
+TEST(SpeedBook, AJobThatHasNoProductYetBeginsWithTheCurveOfAnother) {
+  SpeedBook book;
+  JobView trains = Reports(4, 2000, 0.07);
+  Edit(trains.job).status.gpu_product = "H100";
+  CurveAfter(book, trains);
+  JobView waits{.job = Shared(AdmittedJob(0))};
+  EXPECT_EQ(CurveAfter(book, waits).size(), 8u);
+  Edit(waits.job).status.gpu_product = "L4";
+  waits.soft_state = {};
+  EXPECT_TRUE(CurveAfter(book, waits).empty()) << "another product";
+}
+
+TEST(SpeedBook, WithoutNodesTheCurveStays) {
+  SpeedBook book;
+  JobView view = Reports(2, 1000, 0.25);
+  book.Observe(view, kTraining, 0, At(0));
+  EXPECT_TRUE(view.soft_state.speed.curve.empty());
+  book.Observe(view, kTraining, kGpusOfNode, At(1));
+  const planner::SpeedCurve curve = view.soft_state.speed.curve;
+  EXPECT_EQ(curve.size(), 4u);
+  book.Observe(view, kTraining, 0, At(2));
+  EXPECT_EQ(view.soft_state.speed.curve, curve);
+}
+
+JobView OfTemplate(int number) {
+  JobView view = Reports(1, 1000, 0.25);
+  SetTemplate(R"({"spec":{"containers":[{"name":"learner","image":"example/train:)" +
+                  std::to_string(number) + R"("}]}})",
+              Edit(view.job).spec);
+  return view;
+}
+
+TEST(SpeedBook, ANamespaceHasABoundedNumberOfUnusedKinds) {
   SpeedBook book;
   JobView other = Reports(1, 1000, 0.25);
   Edit(other.job).meta.name_space = "team-b";
-  CurveAfter(book, other);
   for (int number = 0; number < 1000; ++number) {
-    JobView view = Reports(1, 1000, 0.25);
-    SetTemplate(R"({"spec":{"containers":[{"name":"learner","image":"example/train:)" +
-                    std::to_string(number) + R"("}]}})",
-                Edit(view.job).spec);
-    CurveAfter(book, view);
+    book.Observe(other, kTraining, kGpusOfNode, At(100 * number));
+    JobView view = OfTemplate(number);
+    book.Observe(view, kTraining, kGpusOfNode, At(100 * number));
   }
-  EXPECT_EQ(book.kinds(), SpeedBook::kMaxKindsOfNamespace + 1);
-  JobView waits{.job = Shared(AdmittedJob(0))};
-  Edit(waits.job).meta.name_space = "team-b";
-  EXPECT_FALSE(CurveAfter(book, waits).empty()) << "the other namespace keeps what it has";
+  EXPECT_LE(book.kinds(), SpeedBook::kMaxKindsOfNamespace + 1);
+  EXPECT_FALSE(other.soft_state.speed.curve.empty());
+}
+
+// Each of many jobs that train keeps what it has measured.
+TEST(SpeedBook, JobsThatTrainDoNotDropEachOthersKinds) {
+  SpeedBook book;
+  std::vector<JobView> views;
+  for (int number = 0; number < 200; ++number) views.push_back(OfTemplate(number));
+  for (int round = 0; round < 3; ++round) {
+    for (JobView& view : views) book.Observe(view, kTraining, kGpusOfNode, At(round));
+  }
+  EXPECT_EQ(book.kinds(), 200u);
+  for (const JobView& view : views) EXPECT_EQ(view.soft_state.speed.curve.size(), 2u);
+}
+
+TEST(SpeedBook, WhatNobodyUsesIsForgotten) {
+  SpeedBook book;
+  for (int number = 0; number < 50; ++number) {
+    JobView view = OfTemplate(number);
+    book.Observe(view, kTraining, kGpusOfNode, At(0));
+  }
+  JobView later = OfTemplate(1000);
+  book.Observe(later, kTraining, kGpusOfNode, At(2 * 3600));
+  EXPECT_EQ(book.kinds(), 1u);
 }
 
 }  // namespace
