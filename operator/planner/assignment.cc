@@ -131,11 +131,16 @@ bool Assignment::AddOn(JobIndex job, NodeIndex node) {
   return true;
 }
 
-bool Assignment::AddWithoutMoving(JobIndex job) {
+bool Assignment::AddWhereHeld(JobIndex job) {
   const Job& of = model_.jobs[job];
   for (const HeldAt& held : of.held_at) {
     if (LearnersOn(job, held.node) < held.learners && AddOn(job, held.node)) return true;
   }
+  return false;
+}
+
+bool Assignment::AddWithoutMoving(JobIndex job) {
+  if (AddWhereHeld(job)) return true;
   const std::vector<NodeIndex>& nodes = FitOf(job).nodes;
   for (std::size_t& cursor = cache_.cursor[fit_[job]]; cursor < nodes.size(); ++cursor) {
     if (AddOn(job, nodes[cursor])) return true;
@@ -144,6 +149,13 @@ bool Assignment::AddWithoutMoving(JobIndex job) {
 }
 
 bool Assignment::AddOne(JobIndex job) {
+  // A job that jumps from size to size goes back to its learners first, even if others have to
+  // move: with different needs, new nodes may take it a few times and then no more, and the next
+  // plan would find it smaller.
+  const bool goes_back = model_.jobs[job].speeds != nullptr && LacksHeld(job);
+  if (goes_back && (AddWhereHeld(job) || AddByMoving(job, Migration::kNever, Nodes::kHeld))) {
+    return true;
+  }
   if (AddWithoutMoving(job)) return true;
   const int fit = fit_[job];
   if (cache_.exhausted[fit] && !LacksHeld(job)) return false;
@@ -216,7 +228,7 @@ void Assignment::OpenAll() {
 
 // Breadth-first search for the shortest chain of moves: the job takes the place of a second job's
 // learner, which takes the place of a third's, ..., and the last one finds room.
-bool Assignment::AddByMoving(JobIndex job, Migration migration) {
+bool Assignment::AddByMoving(JobIndex job, Migration migration, Nodes nodes) {
   struct Step {
     NodeIndex node;
     JobIndex mover;  // gets a learner on `node`
@@ -241,7 +253,7 @@ bool Assignment::AddByMoving(JobIndex job, Migration migration) {
     for (const NodeIndex node : model_.fits[fit].nodes) consider(node, mover, freed_by);
   };
 
-  consider_all(job, -1, false);
+  consider_all(job, -1, nodes == Nodes::kHeld);
   for (int index = 0; index < std::ssize(steps); ++index) {
     const Step step = steps[index];
     if (FitsOn(step.mover, step.node)) {

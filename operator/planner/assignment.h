@@ -101,10 +101,12 @@ class Assignment {
   bool LacksHeld(JobIndex job) const;
   void Put(JobIndex job, NodeIndex node);
   void Take(JobIndex job, NodeIndex node);
+  bool AddWhereHeld(JobIndex job);  // a learner that it has already
   bool AddWithoutMoving(JobIndex job);
   bool AddOne(JobIndex job);
   void ResetSearchCache() { cache_ = SearchCache(model_.fits.size()); }
-  bool AddByMoving(JobIndex job, Migration migration);
+  enum class Nodes { kAny, kHeld };  // where the job gets its learner
+  bool AddByMoving(JobIndex job, Migration migration, Nodes nodes = Nodes::kAny);
   bool AddByClearing(JobIndex job);
   bool Clear(NodeIndex node, JobIndex job);
   std::optional<JobIndex> WhoMayLeave(NodeIndex node, JobIndex job) const;
