@@ -7,6 +7,7 @@
 
 #include "operator/planner/admission_order.h"
 #include "operator/planner/entitlement.h"
+#include "operator/planner/quotient.h"
 #include "operator/planner/reclaim.h"
 
 namespace pliant::planner {
@@ -75,21 +76,21 @@ std::vector<QueueIndex> Admission::QueueOrder() const {
   struct Turn {
     bool is_of_pods = false;
     bool has_guarantee = false;
-    std::int64_t weight = 1;
-    std::int64_t divisor = 1;
+    Quotient claim;
     QueueIndex queue = 0;
   };
   std::vector<Turn> turns;
   for (QueueIndex queue = 0; queue < std::ssize(model_.queues); ++queue) {
     const QueueView& view = *model_.queues[queue].view;
     const std::int64_t used = sharing_.assignment.GpusOfQueue(queue);
-    turns.push_back({model_.queues[queue].is_of_pods(), used >= view.guaranteed_gpus, view.weight,
-                     2 * used + 1, queue});
+    turns.push_back({model_.queues[queue].is_of_pods(),
+                     used >= view.guaranteed_gpus,
+                     {.numerator = view.weight, .divisor = 2 * used + 1},
+                     queue});
   }
   std::ranges::sort(turns, [](const Turn& left, const Turn& right) {
-    return std::tuple(left.is_of_pods, left.has_guarantee, right.weight * left.divisor,
-                      left.queue) < std::tuple(right.is_of_pods, right.has_guarantee,
-                                               left.weight * right.divisor, right.queue);
+    return std::tuple(left.is_of_pods, left.has_guarantee, right.claim, left.queue) <
+           std::tuple(right.is_of_pods, right.has_guarantee, left.claim, right.queue);
   });
   std::vector<QueueIndex> queues;
   std::ranges::transform(turns, std::back_inserter(queues), &Turn::queue);

@@ -139,8 +139,9 @@ bool Assignment::AddWhereHeld(JobIndex job) {
   return false;
 }
 
-bool Assignment::AddWithoutMoving(JobIndex job) {
-  if (AddWhereHeld(job)) return true;
+bool Assignment::AddWithoutMoving(JobIndex job) { return AddWhereHeld(job) || AddAnywhere(job); }
+
+bool Assignment::AddAnywhere(JobIndex job) {
   const std::vector<NodeIndex>& nodes = FitOf(job).nodes;
   for (std::size_t& cursor = cache_.cursor[fit_[job]]; cursor < nodes.size(); ++cursor) {
     if (AddOn(job, nodes[cursor])) return true;
@@ -149,14 +150,13 @@ bool Assignment::AddWithoutMoving(JobIndex job) {
 }
 
 bool Assignment::AddOne(JobIndex job) {
+  if (AddWhereHeld(job)) return true;
   // A job that jumps from size to size goes back to its learners first, even if others have to
   // move: with different needs, new nodes may take it a few times and then no more, and the next
   // plan would find it smaller.
-  const bool goes_back = model_.jobs[job].speeds != nullptr && LacksHeld(job);
-  if (goes_back && (AddWhereHeld(job) || AddByMoving(job, Migration::kNever, Nodes::kHeld))) {
-    return true;
-  }
-  if (AddWithoutMoving(job)) return true;
+  const bool goes_back = model_.jobs[job].speeds && LacksHeld(job);
+  if (goes_back && AddByMoving(job, Migration::kNever, Nodes::kHeld)) return true;
+  if (AddAnywhere(job)) return true;
   const int fit = fit_[job];
   if (cache_.exhausted[fit] && !LacksHeld(job)) return false;
   if (AddByMoving(job, Migration::kNever) || AddByMoving(job, Migration::kAllowed)) return true;
@@ -224,6 +224,11 @@ void Assignment::OpenAll() {
   if (!std::ranges::contains(closed_, char{true})) return;
   std::ranges::fill(closed_, false);
   ResetSearchCache();
+}
+
+void Assignment::ResetSearchCache() {
+  std::ranges::fill(cache_.cursor, 0);
+  std::ranges::fill(cache_.exhausted, false);
 }
 
 // Breadth-first search for the shortest chain of moves: the job takes the place of a second job's

@@ -102,9 +102,10 @@ class Assignment {
   void Put(JobIndex job, NodeIndex node);
   void Take(JobIndex job, NodeIndex node);
   bool AddWhereHeld(JobIndex job);  // a learner that it has already
+  bool AddAnywhere(JobIndex job);   // on a node with room
   bool AddWithoutMoving(JobIndex job);
   bool AddOne(JobIndex job);
-  void ResetSearchCache() { cache_ = SearchCache(model_.fits.size()); }
+  void ResetSearchCache();
   enum class Nodes { kAny, kHeld };  // where the job gets its learner
   bool AddByMoving(JobIndex job, Migration migration, Nodes nodes = Nodes::kAny);
   bool AddByClearing(JobIndex job);

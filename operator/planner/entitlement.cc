@@ -158,7 +158,7 @@ void EntitleJobs(const Model& model, const Policy& policy, const std::vector<Que
                            .kept = of.minimum * gpus,
                            .cap = usable * gpus,
                            .held = std::ssize(of.held) * gpus,
-                           .speeds = of.speeds != nullptr ? &of.sizes : nullptr,
+                           .speeds = of.speeds ? &*of.speeds : nullptr,
                            .seats_per_learner = gpus,
                            .hold_percent = policy.hold_percent});
     }

@@ -80,32 +80,33 @@ class Filler {
   std::optional<NextSize> Next(JobIndex job, LearnerCount max) const {
     const Job& of = model_.jobs[job];
     const LearnerCount now = sharing_.assignment.LearnersOf(job);
+    std::optional<LearnerCount> to;
+    std::optional<LargerSize> by_speed;
+    if (of.speeds) {
+      by_speed = of.speeds->Next(now, max);
+      if (by_speed) to = by_speed->to;
+    } else {
+      to = NextFasterSize(*of.view, now);
+    }
+    if (!to || *to > max) return std::nullopt;
+    const std::int64_t more_gpus = model_.GpusOf(job, *to - now);
+    const bool keeps = *to <= std::ssize(of.held);
+    // Otherwise by Sainte-Laguë's rule, to the last GPU of it.
+    const Quotient claim =
+        by_speed ? ClaimBySpeed(of.weight, *by_speed, more_gpus, keeps ? policy_.hold_percent : 0)
+                 : Quotient{.numerator = of.weight,
+                            .divisor = of.needs().gpus * (2 * std::int64_t{*to} - 1)};
     const QueuePolicy policy = model_.QueueOf(job).view->policy;
     const std::int64_t age = -of.view->submitted.time_since_epoch().count();
-    NextSize next{.job = job,
-                  .precedence = policy == QueuePolicy::kPriority ? of.view->priority
-                                : policy == QueuePolicy::kFifo   ? age
-                                                                 : 0,
-                  .submitted = of.view->submitted};
-    if (of.speeds != nullptr) {
-      const auto larger = of.sizes.Next(now, max);
-      if (!larger) return std::nullopt;
-      next.to = larger->to;
-      next.more_gpus = model_.GpusOf(job, next.to - now);
-      next.keeps = next.to <= std::ssize(of.held);
-      next.claim =
-          ClaimBySpeed(of.weight, *larger, next.more_gpus, next.keeps ? policy_.hold_percent : 0);
-      return next;
-    }
-    const std::optional<LearnerCount> to = NextFasterSize(*of.view, now);
-    if (!to || *to > max) return std::nullopt;
-    next.to = *to;
-    next.more_gpus = model_.GpusOf(job, next.to - now);
-    next.keeps = next.to <= std::ssize(of.held);
-    // By Sainte-Laguë's rule, to the last GPU of it.
-    next.claim = {.numerator = of.weight,
-                  .divisor = of.needs().gpus * (2 * std::int64_t{next.to} - 1)};
-    return next;
+    return NextSize{.job = job,
+                    .to = *to,
+                    .more_gpus = more_gpus,
+                    .precedence = policy == QueuePolicy::kPriority ? of.view->priority
+                                  : policy == QueuePolicy::kFifo   ? age
+                                                                   : 0,
+                    .claim = claim,
+                    .keeps = keeps,
+                    .submitted = of.view->submitted};
   }
 
   void Push(JobIndex job, LearnerCount max) {
@@ -121,22 +122,17 @@ class Filler {
   std::optional<QueueIndex> NextQueue() const {
     if (next_.size() == 1) return next_[0].empty() ? std::nullopt : std::optional(0);
     std::optional<QueueIndex> best;
-    std::tuple<std::int64_t, bool> best_claim;
-    std::int64_t best_divisor = 1;
+    std::tuple<Quotient, bool> best_claim;
     for (QueueIndex queue = 0; queue < std::ssize(next_); ++queue) {
       if (next_[queue].empty()) continue;
       const NextSize& first = next_[queue].front();
-      const std::int64_t weight = model_.queues[queue].view->weight;
-      const std::int64_t divisor =
-          2 * (sharing_.assignment.GpusOfQueue(queue) + first.more_gpus) - 1;
-      if (best) {
-        const auto claim = std::tuple(weight * best_divisor, first.keeps);
-        const auto other = std::tuple(std::get<0>(best_claim) * divisor, std::get<1>(best_claim));
-        if (claim <= other) continue;
-      }
+      const std::int64_t gpus = sharing_.assignment.GpusOfQueue(queue) + first.more_gpus;
+      const Quotient quotient{.numerator = model_.queues[queue].view->weight,
+                              .divisor = 2 * gpus - 1};
+      const auto claim = std::tuple(quotient, first.keeps);
+      if (best && claim <= best_claim) continue;
       best = queue;
-      best_claim = {weight, first.keeps};
-      best_divisor = divisor;
+      best_claim = claim;
     }
     return best;
   }
@@ -154,7 +150,7 @@ class Filler {
       sizes.pop_back();
       if (Grant(top)) {
         Push(top.job, MaxSize(top.job, size(top.job)));
-      } else if (model_.jobs[top.job].speeds != nullptr) {
+      } else if (model_.jobs[top.job].speeds) {
         Push(top.job, LargestBelow(top));
       }
     }

@@ -366,7 +366,6 @@ class Builder {
     const JobView& view = *job.view;
     const QueueView& queue = *model_.queues[job.queue].view;
     job.weight = WeightOf(view, queue);
-    job.speeds = SharedCurve(view, queue);
     const LearnerCount shards = ShardLimit(view);
     job.minimum = std::min(view.min_learners, shards);
     job.demand = view.max_learners;
@@ -382,7 +381,7 @@ class Builder {
       job.demand = job.cap->learners;
       job.limit = DemandLimit::kCap;
     }
-    LimitToUseful(job);
+    if (const SpeedCurve* const curve = SharedCurve(view, queue)) ShareBySpeed(*curve, job);
   }
 
   // A learner that holds its GPUs may stay wherever it is; a gated one only on a node where it

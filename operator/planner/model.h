@@ -75,9 +75,8 @@ struct Job {
   std::vector<int> other_fits;
   std::optional<int> budget;  // of its namespace; absent: it has none
   std::int64_t weight = 1;    // among the jobs of its queue
-  // Null: it shares as if its speed were in proportion to its learners.
-  const SpeedCurve* speeds = nullptr;
-  SizesBySpeed sizes;  // if `speeds` is not null
+  // Absent: it shares as if its speed were in proportion to its learners.
+  std::optional<SizesBySpeed> speeds;
   LearnerCount minimum = 1;
   LearnerCount demand = 1;
   LearnerCount usable = 1;  // the part of the demand that fits, and that its namespace may have

@@ -69,7 +69,7 @@ std::string QueuePart(const ReasonFacts& facts) {
 bool IsByWeight(const ReasonFacts& facts) {
   const QueuePolicy policy = facts.model.QueueOf(facts.job).view->policy;
   return policy == QueuePolicy::kFairShare ||
-         (policy == QueuePolicy::kThroughput && facts.model.jobs[facts.job].speeds == nullptr);
+         (policy == QueuePolicy::kThroughput && !facts.model.jobs[facts.job].speeds);
 }
 
 // "fair share 1/3 by priority 5000 of 15000 in queue default"
@@ -106,17 +106,18 @@ std::string Budget(const ReasonFacts& facts) {
 std::string SizesPassedOver(const ReasonFacts& facts) {
   const Job& job = facts.model.jobs[facts.job];
   const LearnerCount now = facts.given.learners;
-  if (job.speeds == nullptr) return "";
-  const auto next = job.sizes.Next(now, job.demand);
+  if (!job.speeds) return "";
+  const SpeedCurve& curve = job.speeds->curve();
+  const auto next = job.speeds->Next(now, job.demand);
   const bool is_fastest = job.limit == DemandLimit::kSpeed;
   // Nothing is known of sizes beyond the curve.
   const LearnerCount most = std::min(is_fastest ? job.view->max_learners : job.demand,
-                                     static_cast<LearnerCount>(job.speeds->size()));
+                                     static_cast<LearnerCount>(curve.size()));
   const LearnerCount last = next ? next->to - 1 : most;
   if (last <= now) return "";
   const std::int64_t gpus = job.needs().gpus;
-  const int fastest = SpeedWith(*job.speeds, FastestSize(*job.speeds, now + 1, last));
-  const int speed = SpeedWith(*job.speeds, now);
+  const int fastest = SpeedWith(curve, FastestSize(curve, now + 1, last));
+  const int speed = SpeedWith(curve, now);
   std::string text = Sentence((now + 1) * gpus);
   if (last > now + 1) text += Sentence(" to ", last * gpus);
   text += fastest < speed    ? " would be slower"
@@ -128,6 +129,17 @@ std::string SizesPassedOver(const ReasonFacts& facts) {
                      now == on_a_node ? "second" : "further", " node");
   }
   return text + "; ";
+}
+
+Reason NoFasterSize(const ReasonFacts& facts) {
+  const Job& job = facts.model.jobs[facts.job];
+  if (job.speeds) {
+    return {ReasonCode::kNoFasterSize,
+            Sentence(Gpus(facts), SizesPassedOver(facts), FairShare(facts))};
+  }
+  return {ReasonCode::kNoFasterSize,
+          Sentence(Gpus(facts), "with ", job.view->logical_shards,
+                   " logical shards the next larger sizes are no faster; ", FairShare(facts))};
 }
 
 Reason AtDemand(const ReasonFacts& facts) {
@@ -143,8 +155,7 @@ Reason AtDemand(const ReasonFacts& facts) {
       return {ReasonCode::kProgramAsked, Sentence(Gpus(facts), "the program asked for ",
                                                   Counted(*job.view->learners_asked, "learner"))};
     case DemandLimit::kSpeed:
-      return {ReasonCode::kNoFasterSize,
-              Sentence(Gpus(facts), SizesPassedOver(facts), FairShare(facts))};
+      return NoFasterSize(facts);
     case DemandLimit::kCap:
       return {ReasonCode::kGrantWithdrawn,
               Sentence(Gpus(facts),
@@ -224,13 +235,7 @@ Reason Admitted(const ReasonFacts& facts) {
                                                                         : stopped_by) {
     case StoppedBy::kDemand:
     case StoppedBy::kSizes:
-      if (job.speeds != nullptr) {
-        return {ReasonCode::kNoFasterSize,
-                Sentence(Gpus(facts), SizesPassedOver(facts), FairShare(facts))};
-      }
-      return {ReasonCode::kNoFasterSize,
-              Sentence(Gpus(facts), "with ", job.view->logical_shards,
-                       " logical shards the next larger sizes are no faster; ", FairShare(facts))};
+      return NoFasterSize(facts);
     case StoppedBy::kNodes:
       return {ReasonCode::kNodesFull, Sentence(Gpus(facts), "the nodes that it can use are full",
                                                OneProduct(facts), "; ", FairShare(facts))};

@@ -46,7 +46,6 @@ int FastestSize(const SpeedCurve& curve, int from, int most);
 // size. Most jobs of a full cluster have that.
 class SizesBySpeed {
  public:
-  SizesBySpeed() = default;
   // `curve` outlives it.
   SizesBySpeed(const SpeedCurve& curve, int smallest, int most)
       : curve_(&curve), smallest_(smallest), second_(BestLargerSize(curve, smallest, most)) {}
@@ -59,8 +58,8 @@ class SizesBySpeed {
   }
 
  private:
-  const SpeedCurve* curve_ = nullptr;
-  int smallest_ = 0;
+  const SpeedCurve* curve_;  // never null
+  int smallest_;
   std::optional<LargerSize> second_;
 };
 

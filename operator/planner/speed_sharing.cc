@@ -22,6 +22,11 @@ std::int64_t ShortnessOf(const JobView& job) {
   return kShortness[std::min<std::size_t>(octave, kShortness.size() - 1)];
 }
 
+// A demand below the minimum, such as that of a cap, stays.
+LearnerCount UsefulSize(const SpeedCurve& curve, LearnerCount minimum, LearnerCount learners) {
+  return learners <= minimum ? learners : FastestSize(curve, minimum, learners);
+}
+
 }  // namespace
 
 const SpeedCurve* SharedCurve(const JobView& job, const QueueView& queue) {
@@ -34,20 +39,18 @@ std::int64_t WeightOf(const JobView& job, const QueueView& queue) {
   return job.priority * ShortnessOf(job);
 }
 
-LearnerCount UsefulLearners(const Job& job, LearnerCount learners) {
-  if (job.speeds == nullptr || learners <= job.minimum) return learners;
-  return FastestSize(*job.speeds, job.minimum, learners);
-}
-
-void LimitToUseful(Job& job) {
-  if (job.speeds == nullptr) return;
-  const LearnerCount useful = UsefulLearners(job, job.demand);
+void ShareBySpeed(const SpeedCurve& curve, Job& job) {
+  const LearnerCount useful = UsefulSize(curve, job.minimum, job.demand);
   if (useful < job.demand) {
     job.demand = useful;
     const bool is_own = job.limit == DemandLimit::kMaximum || job.limit == DemandLimit::kShards;
     if (is_own) job.limit = DemandLimit::kSpeed;
   }
-  job.sizes = SizesBySpeed(*job.speeds, job.minimum, job.demand);
+  job.speeds.emplace(curve, job.minimum, job.demand);
+}
+
+LearnerCount UsefulLearners(const Job& job, LearnerCount learners) {
+  return job.speeds ? UsefulSize(job.speeds->curve(), job.minimum, learners) : learners;
 }
 
 }  // namespace pliant::planner

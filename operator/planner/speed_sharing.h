@@ -12,10 +12,10 @@ const SpeedCurve* SharedCurve(const JobView& job, const QueueView& queue);
 // times (1 h / alone_seconds)^¼, within ¼ and 2 and in steps of 2^¼.
 std::int64_t WeightOf(const JobView& job, const QueueView& queue);
 
-// The fastest size up to `learners`, but at least the minimum.
-LearnerCount UsefulLearners(const Job& job, LearnerCount learners);
+// Lowers the demand of the job to its fastest size, and sets Job::speeds. `curve` outlives the job.
+void ShareBySpeed(const SpeedCurve& curve, Job& job);
 
-// Lowers the demand of a job with speeds to its fastest size. Sets Job::sizes.
-void LimitToUseful(Job& job);
+// The fastest size up to `learners`, but at least the minimum; `learners` if the job has no speeds.
+LearnerCount UsefulLearners(const Job& job, LearnerCount learners);
 
 }  // namespace pliant::planner

@@ -4,15 +4,10 @@
 #include <cstdint>
 
 #include "base/check.h"
+#include "base/divide.h"
 #include "simulator/model/job_model.h"
 
 namespace pliant::simulator {
-namespace {
-
-int DivideUp(int number, int by) { return number / by + (number % by != 0 ? 1 : 0); }
-
-}  // namespace
-
 double SamplesPerSecond(const Profile& profile, const Placement& placement, int batch) {
   const int learners = Learners(placement);
   const int local = DivideUp(batch, learners);

@@ -4,13 +4,9 @@
 #include <cmath>
 #include <limits>
 
+#include "base/divide.h"
+
 namespace pliant::simulator {
-namespace {
-
-int DivideUp(int number, int by) { return number / by + (number % by != 0 ? 1 : 0); }
-
-}  // namespace
-
 BatchSplit SplitBatch(const Profile& profile, int batch, int learners, Alone alone) {
   const int local = DivideUp(batch, learners);
   int accumulations = DivideUp(local, profile.max_local()) - 1;

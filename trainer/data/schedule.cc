@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "base/check.h"
+#include "base/divide.h"
 #include "base/format.h"
 #include "trainer/data/permutation.h"
 
@@ -17,13 +18,11 @@ constexpr std::uint64_t kMaxTicks = std::uint64_t{1} << 62;
 // Keeps the hashes of different uses apart.
 enum Purpose : std::uint64_t { kOrderOfEpoch = 1, kTrainingShard = 2, kEvaluationShard = 3 };
 
-std::uint64_t CeilDivide(std::uint64_t a, std::uint64_t b) { return a / b + (a % b != 0); }
-
 }  // namespace
 
 std::uint64_t StepsPerEpoch(std::uint64_t train_samples, std::uint64_t global_batch_size,
                             LastBatch last_batch) {
-  return last_batch == LastBatch::kKeep ? CeilDivide(train_samples, global_batch_size)
+  return last_batch == LastBatch::kKeep ? DivideUp(train_samples, global_batch_size)
                                         : train_samples / global_batch_size;
 }
 
@@ -46,8 +45,8 @@ Status Validate(const DataSpec& spec) {
     return Invalid(
         Format("lastBatch: Drop would drop all {} samples, fewer than a batch of {}: use Keep",
                spec.train_samples, spec.global_batch_size));
-  if (spec.epochs > kMaxTicks / (CeilDivide(spec.train_samples, spec.global_batch_size) +
-                                 CeilDivide(spec.test_samples, spec.global_batch_size)))
+  if (spec.epochs > kMaxTicks / (DivideUp(spec.train_samples, spec.global_batch_size) +
+                                 DivideUp(spec.test_samples, spec.global_batch_size)))
     return Invalid(
         Format("epochs: {} is too large: it would make more than 2^62 steps", spec.epochs));
   return {};
@@ -61,7 +60,7 @@ Result<Schedule> Schedule::Make(const DataSpec& spec) {
 Schedule::Schedule(const DataSpec& spec)
     : spec_(spec),
       steps_per_epoch_(StepsPerEpoch(spec.train_samples, spec.global_batch_size, spec.last_batch)),
-      evaluations_per_epoch_(CeilDivide(spec.test_samples, spec.global_batch_size)) {}
+      evaluations_per_epoch_(DivideUp(spec.test_samples, spec.global_batch_size)) {}
 
 std::uint64_t Schedule::StepsBefore(Tick ticks) const {
   const std::uint64_t epoch = ticks / ticks_per_epoch();

@@ -6,12 +6,10 @@
 #include <set>
 #include <string_view>
 
+#include "base/divide.h"
+
 namespace pliant::controller {
 namespace {
-
-int DivideUp(std::int64_t number, std::int64_t by) {
-  return static_cast<int>((number + by - 1) / by);
-}
 
 // The work of the busiest of `ranks` processes, one per GPU, in a step.
 speed::StepWork WorkOf(const api::FrozenTraining& training, int ranks) {
@@ -189,7 +187,7 @@ void SpeedBook::MakeCurve(const Kind& kind, const api::FrozenTraining& training,
   known.curve.clear();
   const int tried = DivideUp(kind.model->most_learners(), gpus);
   const int most = std::min(known.max_learners, kMaxTimesBeyond * tried);
-  const std::int64_t learners_of_node = known.gpus_of_node / gpus;
+  const auto learners_of_node = static_cast<int>(known.gpus_of_node / gpus);
   for (int learners = 1; learners <= most; ++learners) {
     const int ranks = learners * gpus;
     const int nodes = DivideUp(learners, learners_of_node);

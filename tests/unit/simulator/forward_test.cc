@@ -11,22 +11,16 @@
 #include "simulator/ask_what_if.h"
 #include "simulator/inputs/edits.h"
 #include "tests/unit/planner/builders.h"
+#include "tests/unit/simulator/two_queues.h"
 
 namespace pliant::simulator {
 namespace {
 
-using planner::GpuNode;
-using planner::JobOf;
 using testing::HasSubstr;
 
 // Two jobs share 16 GPUs; a third one waits. The rest of two of them is known.
 replay::DebugSnapshot AShare() {
-  replay::DebugSnapshot debug{.snapshot = {.now = planner::kStart + planner::Seconds{3600},
-                                           .nodes = {GpuNode("gpu-1", 8), GpuNode("gpu-2", 8)},
-                                           .queues = {{.name = "batch"}, {.name = "research"}}}};
-  debug.snapshot.jobs = {JobOf("nightly", 1, 16).Queue("batch").Has(8, "gpu-1").view,
-                         JobOf("paper", 1, 16).Queue("research").Has(8, "gpu-2").view,
-                         JobOf("service", 1, 1).Queue("research").Suspended().view};
+  replay::DebugSnapshot debug = TwoQueuesShare("service");
   debug.snapshot.jobs[0].alone_seconds = 8000;
   debug.snapshot.jobs[1].alone_seconds = 80'000;
   return debug;

@@ -9,23 +9,12 @@
 #include "operator/replay/debug_snapshot.h"
 #include "simulator/inputs/edits.h"
 #include "tests/unit/planner/builders.h"
+#include "tests/unit/simulator/two_queues.h"
 
 namespace pliant::simulator {
 namespace {
 
-using planner::GpuNode;
-using planner::JobOf;
-
-// Two queues of equal weight share 16 GPUs, each with all that it may have.
-replay::DebugSnapshot AShare() {
-  replay::DebugSnapshot debug{.snapshot = {.now = planner::kStart + planner::Seconds{3600},
-                                           .nodes = {GpuNode("gpu-1", 8), GpuNode("gpu-2", 8)},
-                                           .queues = {{.name = "batch"}, {.name = "research"}}}};
-  debug.snapshot.jobs = {JobOf("nightly", 1, 16).Queue("batch").Has(8, "gpu-1").view,
-                         JobOf("paper", 1, 16).Queue("research").Has(8, "gpu-2").view,
-                         JobOf("probe", 1, 1).Queue("research").Suspended().view};
-  return debug;
-}
+replay::DebugSnapshot AShare() { return TwoQueuesShare("probe"); }
 
 std::string WhatIfEdited(const std::vector<std::string>& texts,
                          WhatIfJobs jobs = WhatIfJobs::kChanged) {
