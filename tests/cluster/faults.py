@@ -28,6 +28,7 @@ def apply(text: str, fault: Fault) -> str:
 # fmt: off
 FAULTS = tuple(Fault(*row) for row in (
     # base
+    ("base/divide.h", "(number % divisor != 0 ? 1 : 0)", "1"),
     ("base/utf8.cc", "cut.size() + character.size() > max_bytes",
      "cut.size() + character.size() >= max_bytes"),
     ("base/mailbox.h", "items_.empty() || stop.stop_requested()) return", "items_.empty()) return"),
@@ -49,7 +50,6 @@ FAULTS = tuple(Fault(*row) for row in (
     ("base/listen_address.cc", "text.data() + colon + 1", "text.data() + colon + 2"),
     # trainer
     ("trainer/membership/rules.cc", "against(id) >= against(*worst)", "against(id) > against(*worst)"),
-    ("trainer/data/schedule.cc", "a / b + (a % b != 0)", "a / b + 1"),
     ("trainer/checkpoint/manifest.cc", "file.name.front() == '.' || ", ""),
     ("trainer/collective/frame_format.cc", "Store(&head[40], header.piece)",
      "Store(&head[40], header.node)"),
