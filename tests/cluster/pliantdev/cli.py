@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from types import FrameType
 
-from . import bench, changed, ci, commands, own_cluster, source_tree, starting, testing
+from . import bench, changed, ci, commands, gpu_pack, own_cluster, source_tree, starting, testing
 from .errors import DevError
 from .lock import exclusive
 
@@ -149,6 +149,15 @@ def _parser() -> argparse.ArgumentParser:
         "compile pliant-simulate and run it in the build image, with the paths of the checkout; "
         "see ./dev simulate --help and docs/simulator.md",
     )
+    gpu = word("gpu", "make the GPU pack: tests and measurements for a machine that has a GPU")
+    gpu.add_argument("what", choices=["pack"])
+    gpu.add_argument(
+        "--to",
+        type=Path,
+        metavar="FOLDER",
+        default=gpu_pack.FOLDER,
+        help="it is replaced; default: build/gpu-pack",
+    )
     word("ci", "run all checks of a change, as .ci/run does")
     word("down", "end the cluster and all its processes")
     word("clean", "end the cluster and remove all caches")
@@ -199,6 +208,8 @@ def _run(arguments: argparse.Namespace, rest: list[str]) -> int:
                 commands.build()
             case "simulate":
                 return commands.simulate(rest)
+            case "gpu":
+                gpu_pack.make(arguments.to.resolve())
             case "ci":
                 return ci.run()
             case "node-down":

@@ -16,7 +16,7 @@ SET, SCRIPTS = "the set ", "the scripts of "  # followed by the name of a set
 
 # Parts of a run outside ctest.
 FORMAT, TYPES, CHART = "format", "types", "chart"
-ALERTS, CUDA = "alerts and dashboard", "compilation with CUDA"
+ALERTS, CUDA = "alerts and dashboard", "GPU pack"
 E2E, KILLS = "e2e", "the kills of ./dev up"
 KERAS = tuple(f"Keras over {backend}" for backend in ("tensorflow", "torch", "jax"))
 PARTS = (FORMAT, TYPES, CHART, ALERTS, *KERAS, CUDA, E2E, KILLS)
@@ -115,6 +115,7 @@ _ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("tests/scenario/test_*.py", ("scenario_{0}_test",)),
     ("tests/scenario/planner/replay/*.json", ("replay_test",)),
     ("tests/scenario/planner/*.yaml", ("planner_scenarios",)),
+    ("tests/gpu/*", (CUDA,)),
     ("tests/bench/trainer/*.py", ("bench_parts_test", "bench_smoke_test")),
     # Unit tests that are not C++, and the files that they read.
     ("tests/unit/api/released/*", ("api_test",)),
@@ -148,6 +149,7 @@ _ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("tests/cluster/pliantdev/prometheus.py", (*_DEV, ALERTS)),
     ("tests/cluster/pliantdev/scraping.py", (*_DEV, ALERTS)),
     ("tests/cluster/pliantdev/python_image_tests.py", (*_DEV, *KERAS)),
+    ("tests/cluster/pliantdev/gpu_pack.py", (*_DEV, CUDA)),
     ("tests/cluster/pliantdev/source_checks.py", (*_DEV, FORMAT, TYPES)),
     ("tests/cluster/pliantdev/ctest.py", (*_DEV, "kube_api_test")),
     ("tests/cluster/pliantdev/control_plane.py", (*_DEV, "kube_api_test", CHART, E2E)),

@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from . import chart, ctest, product, prometheus, python_image_tests, source_checks, storyteller
+from . import chart, ctest, gpu_pack, product, prometheus, python_image_tests, source_checks, storyteller
 from .counts import Counts
 from .lock import LOCK_IS_HELD
 from .moments import Moment, moment
@@ -14,16 +14,13 @@ SANITIZERS = ("asan", "tsan")  # presets
 # The sets that sanitizers run. The others need a cluster, or are a search that would become slower.
 SANITIZED_SETS = ("unit", "scenario", "simulation", "fuzz")
 
-# Compiled with nvcc or with NCCL's headers; all other targets are as in the release preset.
-_CUDA_TARGETS = ("pliant_cuda_kernels", "pliant_nccl")
-
 FORMAT = moment("format", source_checks.check_format)
 TYPES = moment("types", source_checks.check_types)
 CHART = moment("chart", chart.run)
 ALERTS = moment("alerts and dashboard", prometheus.check)
 # Without a unity build and precompiled headers, a missing #include is an error.
 ALONE = moment("each file by itself", lambda: product.compile_preset("dev", "all"))
-CUDA = moment("compilation with CUDA", lambda: product.compile_preset("cuda", *_CUDA_TARGETS))
+CUDA = moment("GPU pack", lambda: gpu_pack.make(gpu_pack.FOLDER))
 KERAS = {
     backend: moment(
         f"Keras over {backend}", lambda backend=backend: python_image_tests.run(backend)

@@ -39,7 +39,7 @@ class CiTest(unittest.TestCase):
                 "unit, scenario, simulation, fuzz tests (asan)",
                 "compile (tsan)",
                 "unit, scenario, simulation, fuzz tests (tsan)",
-                "compilation with CUDA",
+                "GPU pack",
             ],
         )
 
