@@ -30,6 +30,7 @@ const Labels kQueue{{"name", "jobs"}, {"controller", "jobs"}};
 constexpr const char* kQueueLabel = "queue";
 constexpr const char* kPoolLabel = "pool";
 constexpr const char* kStateLabel = "state";
+constexpr const char* kLearnersLabel = "learners";
 const Labels kController{{"controller", "jobs"}};
 
 const char* NameOf(ReconcileResult result) {
@@ -79,6 +80,10 @@ constexpr JobSeries kJobSeries[] = {
      ValueOf<&JobStats::restarts>},
     {"pliant_job_resizes_total", MetricType::Counter,
      "Resizes of a job while it trained, since the job was created.", ValueOf<&JobStats::resizes>},
+    {"pliant_job_efficiency", MetricType::Gauge,
+     "Speed of a job with its present learners, by learner, as a part of its speed with one "
+     "learner; absent until it was measured.",
+     [](const JobStats& job) { return job.efficiency; }},
 };
 
 constexpr Series<QueueStats> kQueueSeries[] = {
@@ -194,6 +199,10 @@ struct Metrics::Families {
           series.name, series.type, {kJobNamespaceLabel, kJobNameLabel}, series.help,
           [this, &series] { return Collect(series, [this] { return std::views::values(jobs); }); });
     }
+    registry.AddCollected("pliant_job_measured_samples_per_second", MetricType::Gauge,
+                          {kJobNamespaceLabel, kJobNameLabel, kLearnersLabel},
+                          "Measured speed of a job, by its number of learners.",
+                          [this] { return CollectSpeeds(); });
     for (const Series<QueueStats>& series : kQueueSeries) {
       registry.AddCollected(
           series.name, series.type, {kPoolLabel, kQueueLabel}, series.help,
@@ -235,6 +244,20 @@ struct Metrics::Families {
         metric.label = LabelsOf(queue);
         metric.label.push_back({kStateLabel, state});
         metric.gauge.value = static_cast<double>(jobs_in_state);
+      }
+    }
+    return all;
+  }
+
+  std::vector<ClientMetric> CollectSpeeds() {
+    const std::lock_guard lock(mutex);
+    std::vector<ClientMetric> all;
+    for (const JobStats& job : std::views::values(jobs)) {
+      for (const auto& [learners, speed] : job.samples_per_second) {
+        ClientMetric& metric = all.emplace_back();
+        metric.label = LabelsOf(job);
+        metric.label.push_back({kLearnersLabel, std::to_string(learners)});
+        metric.gauge.value = speed;
       }
     }
     return all;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,6 +26,10 @@ struct JobStats {
   std::int64_t restarts = 0;  // since the job was created; so is the next
   std::int64_t resizes = 0;
   std::optional<double> waiting_since;  // Unix seconds; absent: it does not wait for GPUs
+  // Its speed with the learners that it holds, by learner and relative to its speed with one
+  // learner; absent: not measured.
+  std::optional<double> efficiency;
+  std::map<int, double> samples_per_second;  // measured, by the number of learners
 };
 
 // The metrics of one queue, in GPUs.

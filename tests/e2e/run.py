@@ -16,6 +16,7 @@ from story import (
     added_node,
     bad_connection,
     bad_jobs,
+    by_speed,
     checks,
     churn,
     control_faults,
@@ -96,6 +97,7 @@ _MOMENTS: dict[str, Moment] = {
 _LONG_LOCAL_MOMENTS: dict[str, Moment] = {
     "a node autoscaler adds a node for a job that waits": added_node.play,
     "ordinary pods preempt trainings that only fill": filling.play,
+    "GPUs go where they speed something up": by_speed.play,
     "a pool yields to a pod that waits": yielding.play,
     "a pool shares another resource": slices.play,
     "the commands of the documents": pages.play,

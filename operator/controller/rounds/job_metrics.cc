@@ -28,6 +28,18 @@ metrics::JobStats StatsOf(const JobView& view, const planner::Decision* decision
   if (const auto& waiting_since = view.soft_state.meter.waiting_since) {
     stats.waiting_since = ToSeconds(waiting_since->time_since_epoch());
   }
+  const KnownSpeed& known = view.soft_state.speed;
+  if (!known.curve.empty() && holding > 0) {
+    const int speed = planner::SpeedWith(known.curve, static_cast<int>(holding));
+    const int alone = planner::SpeedWith(known.curve, 1);
+    if (alone > 0)
+      stats.efficiency = static_cast<double>(speed) / alone / static_cast<double>(holding);
+  }
+  // The same number on fewer nodes is faster.
+  for (const api::MeasuredSpeed& each : known.measured) {
+    double& fastest = stats.samples_per_second[each.learners];
+    fastest = std::max(fastest, each.samples_per_second);
+  }
   return stats;
 }
 

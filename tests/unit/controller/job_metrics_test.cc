@@ -9,8 +9,10 @@
 namespace pliant::controller {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
+using testing::Pair;
 
 TEST(JobMetrics, AJobsFiguresAreInGpus) {
   JobView view = TrainingView(2);
@@ -28,6 +30,20 @@ TEST(JobMetrics, AJobsFiguresAreInGpus) {
   EXPECT_EQ(stats.restarts, 3);
   EXPECT_EQ(stats.waiting_since, ToSeconds(At(5).time_since_epoch()));
   EXPECT_EQ(StatsOf(view, nullptr).desired_gpus, 0);
+}
+
+TEST(JobMetrics, SpeedsAreThoseThatWereMeasured) {
+  JobView view = TrainingView(4);
+  EXPECT_EQ(StatsOf(view, nullptr).efficiency, std::nullopt) << "nothing is known";
+  view.soft_state.speed.curve = {1000, 1900, 2500, 3000};
+  view.soft_state.speed.measured = {{.learners = 4, .nodes = 2, .samples_per_second = 250},
+                                    {.learners = 4, .nodes = 1, .samples_per_second = 300},
+                                    {.learners = 1, .nodes = 1, .samples_per_second = 100}};
+  const metrics::JobStats stats = StatsOf(view, nullptr);
+  EXPECT_EQ(stats.efficiency, 0.75);
+  EXPECT_THAT(stats.samples_per_second, ElementsAre(Pair(1, 100), Pair(4, 300)));
+  view.learners.clear();
+  EXPECT_EQ(StatsOf(view, nullptr).efficiency, std::nullopt) << "it holds no GPU";
 }
 
 TEST(JobMetrics, JobsThatHaveEndedOrWentHaveNoSeries) {

@@ -59,7 +59,11 @@ TEST(Document, HasTheOperatorsMetrics) {
   metrics.SetQueueDepth(1);
   metrics.OnReconcile(metrics::ReconcileResult::kError, milliseconds(1));
   metrics.OnPlan(milliseconds(1), 8);
-  metrics.SetJob({.name_space = "a", .name = "b", .waiting_since = 1});
+  metrics.SetJob({.name_space = "a",
+                  .name = "b",
+                  .waiting_since = 1,
+                  .efficiency = 1,
+                  .samples_per_second = {{1, 1}}});
   metrics.SetQueues({{.name = "a", .pool = "b"}});
   metrics.SetPools({{.name = "b"}});
   metrics.SetJobsInPhase("Running", 1);

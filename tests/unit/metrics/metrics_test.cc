@@ -46,6 +46,23 @@ TEST(Metrics, AJobWaitsUntilItHasAGpu) {
   EXPECT_THAT(metrics.Text(), HasSubstr("pliant_job_wait_seconds_sum 90"));
 }
 
+TEST(Metrics, AJobsSpeedsAreByLearners) {
+  Metrics metrics;
+  metrics.SetJob({.name_space = "a", .name = "one"});
+  EXPECT_THAT(metrics.Text(), Not(HasSubstr("pliant_job_efficiency{")));
+  metrics.SetJob({.name_space = "a",
+                  .name = "one",
+                  .efficiency = 0.75,
+                  .samples_per_second = {{1, 100}, {4, 300}}});
+  const std::string labels = "{job_name=\"one\",job_namespace=\"a\"";
+  const std::string speed = "pliant_job_measured_samples_per_second" + labels;
+  for (const std::string& line :
+       {"pliant_job_efficiency" + labels + "} 0.75\n", speed + ",learners=\"1\"} 100\n",
+        speed + ",learners=\"4\"} 300\n"}) {
+    EXPECT_THAT(metrics.Text(), HasSubstr(line));
+  }
+}
+
 TEST(Metrics, AQueuesSeriesGoWithTheQueue) {
   Metrics metrics;
   metrics.SetQueues({{.name = "research", .pool = "a100", .guaranteed = 8, .lent = 3},
