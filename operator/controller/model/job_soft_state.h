@@ -13,6 +13,7 @@
 #include "operator/controller/model/mount_cause.h"
 #include "operator/controller/model/node_history.h"
 #include "operator/controller/model/reporting.h"
+#include "operator/controller/model/resize_meter.h"
 #include "operator/controller/model/service_meter.h"
 #include "operator/controller/model/times_ahead.h"
 
@@ -33,6 +34,7 @@ struct JobSoftState {
   ServiceMeter meter;
   TimesAhead times_ahead;
   KnownSpeed speed;
+  ResizeMeter resizes;
   // The lowest committed step seen since the newest failure was counted. It falls when the job is
   // restored from a checkpoint.
   std::optional<std::int64_t> lowest_step;

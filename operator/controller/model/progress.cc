@@ -62,9 +62,14 @@ void ReadLists(Fields& root, Progress& progress) {
                                  .state = learner.String("state", "", 64)});
   });
   root.Objects("resizes", 1024, [&](Fields& resize) {
-    progress.resizes.push_back({.membership = ParseMembershipId(resize.String("membership")),
-                                .from = CountOf(resize, "from"),
-                                .to = CountOf(resize, "to")});
+    ReportedResize read{.membership = ParseMembershipId(resize.String("membership")),
+                        .from = CountOf(resize, "from"),
+                        .to = CountOf(resize, "to")};
+    const std::optional<double> pause = FiniteNumber(resize, "longestPauseSeconds");
+    const bool is_planned = resize.String("kind", "", 16) == "Planned";
+    if (is_planned && pause && *pause >= 0 && *pause <= ReportedResize::kMaxPauseSeconds)
+      read.pause_seconds = pause;
+    progress.resizes.push_back(read);
   });
 }
 

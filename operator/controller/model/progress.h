@@ -59,6 +59,9 @@ struct ReportedResize {
   MembershipId membership;
   int from = 0;
   int to = 0;
+  // The longest pause of a learner, of a planned resize; from 0 to kMaxPauseSeconds.
+  std::optional<double> pause_seconds;
+  static constexpr double kMaxPauseSeconds = 3600;
   bool operator==(const ReportedResize&) const = default;
 };
 

@@ -15,7 +15,8 @@ TEST(Progress, ReadsTheContractsExample) {
     "accuracy": 0.981, "evaluatedEpoch": 15, "learnersAsked": 2,
     "lastCheckpoint": {"step": 400, "membership": "2.5", "unixSeconds": 1790000000.5, "error": "", "reason": ""},
     "learners": [{"name": "digits-1a2b3-4", "podUid": "u", "state": "Member", "step": 400}],
-    "resizes": [{"membership": "2.5", "kind": "Planned", "from": 1, "to": 2, "requestedUnixSeconds": 1790000000.1}],
+    "resizes": [{"membership": "2.5", "kind": "Planned", "from": 1, "to": 2, "requestedUnixSeconds": 1790000000.1,
+                 "longestPauseSeconds": 0.021}],
     "speed": {"samplesPerSecond": 5280.5, "computeSeconds": 0.08, "seconds": 41.5},
     "problem": {"reason": "", "message": ""}, "parametersSha256": ""})");
   ASSERT_TRUE(progress) << progress.error();
@@ -30,7 +31,23 @@ TEST(Progress, ReadsTheContractsExample) {
   EXPECT_EQ(progress->learners_asked, 2);
   EXPECT_EQ(progress->last_checkpoint->reason, "");
   EXPECT_EQ(progress->resizes,
-            (std::vector<ReportedResize>{{.membership = {2, 5}, .from = 1, .to = 2}}));
+            (std::vector<ReportedResize>{
+                {.membership = {2, 5}, .from = 1, .to = 2, .pause_seconds = 0.021}}));
+}
+
+TEST(Progress, APauseCountsIfItIsPlannedAndMakesSense) {
+  for (const auto& [resize, pause] :
+       {std::pair<const char*, std::optional<double>>{
+            R"({"kind": "Planned", "longestPauseSeconds": 2.5})", 2.5},
+        {R"({"kind": "Planned"})", {}},
+        {R"({"kind": "Recovery", "longestPauseSeconds": 2.5})", {}},
+        {R"({"kind": "Planned", "longestPauseSeconds": -1})", {}},
+        {R"({"kind": "Planned", "longestPauseSeconds": 1e9})", {}}}) {
+    const auto progress =
+        DecodeProgress(std::string(R"({"state": "Running", "resizes": [)") + resize + "]}");
+    ASSERT_TRUE(progress) << progress.error();
+    EXPECT_EQ(progress->resizes.at(0).pause_seconds, pause) << resize;
+  }
 }
 
 TEST(Progress, ASpeedThatMakesNoSenseIsUnknown) {
