@@ -66,6 +66,12 @@ RC_GTEST_PROP(ThroughputProperty, PlansComeToRest, ()) {
   RC_ASSERT(PlansUntilRest(snapshot).size() <= 3u);
 }
 
+RC_GTEST_PROP(ThroughputProperty, PlansOfAnyClusterComeToRest, ()) {
+  ClusterSnapshot snapshot = DrawCluster(Disorder::kAny);
+  DrawSpeeds(snapshot, Curves::kAny);
+  PlansUntilRest(snapshot);
+}
+
 // The learners that the plan gives each job, in the order of the snapshot.
 std::vector<int> SizesOf(const ClusterSnapshot& snapshot, const Plan& plan) {
   std::vector<int> sizes;
