@@ -9,6 +9,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "operator/planner/plan.h"
+#include "operator/planner/sizes.h"
 #include "operator/planner/speed_curve.h"
 #include "tests/property/drawn_clusters.h"
 #include "tests/unit/planner/builders.h"
@@ -69,6 +70,18 @@ RC_GTEST_PROP(ThroughputProperty, PlansComeToRest, ()) {
 RC_GTEST_PROP(ThroughputProperty, PlansOfAnyClusterComeToRest, ()) {
   ClusterSnapshot snapshot = DrawCluster(Disorder::kAny);
   DrawSpeeds(snapshot, Curves::kAny);
+  PlansUntilRest(snapshot);
+}
+
+RC_GTEST_PROP(ThroughputProperty, NoSizeIsLessEfficientThanItsJobAllows, ()) {
+  ClusterSnapshot snapshot = DrawCluster(Disorder::kAny);
+  DrawSpeeds(snapshot, Curves::kAny);
+  snapshot.queues[0].policy = static_cast<QueuePolicy>(Draw(0, 3));
+  for (JobView& job : snapshot.jobs) job.min_efficiency = Draw(0, 100);
+  const Plan plan = MakePlan(snapshot, {});
+  for (const JobView& job : snapshot.jobs) {
+    RC_ASSERT(IsEfficient(job, DecisionOn(plan, job.key.name).to));
+  }
   PlansUntilRest(snapshot);
 }
 
