@@ -13,8 +13,10 @@
 
 #include "base/bounded.h"
 #include "base/earliest.h"
+#include "operator/planner/admission_order.h"
 #include "operator/planner/alternation.h"
 #include "operator/planner/estimates.h"
+#include "operator/planner/forecast.h"
 #include "operator/planner/learner_changes.h"
 #include "operator/planner/model.h"
 #include "operator/planner/node_requests.h"
@@ -144,7 +146,11 @@ void PlanPool(const ClusterSnapshot& snapshot, const PoolScope& scope, const Pol
       present ? std::nullopt : ShareWithProtection(model, policy, fair);
   const Sharing& given = with_protection ? *with_protection : fair;
   const Assignment placed = Place(model, given);
-  const std::vector<std::optional<WallTime>> starts = EstimateStarts(model, given);
+  std::vector<JobIndex> waiting;
+  if (MayKnowEnds(model)) waiting = JobsInTurn(model, given);
+  std::erase_if(waiting, [&](JobIndex job) { return !WaitsInQueue(given.shares[job].standing); });
+  const std::vector<std::optional<WallTime>> ends = ForecastEnds(model, given, waiting);
+  const std::vector<std::optional<WallTime>> starts = EstimateStarts(model, given, ends, waiting);
   NodeRequests requests = RequestNodes(model, policy, fair, placed);
 
   std::int64_t yielded = 0;
@@ -165,7 +171,7 @@ void PlanPool(const ClusterSnapshot& snapshot, const PoolScope& scope, const Pol
                       .entitlement = fair.shares[index].entitled_learners,
                       .demand = job.active ? job.demand : 0,
                       .gpu_product = ProductOf(model, index, placed),
-                      .ends_at = EstimateEnd(model, index),
+                      .ends_at = ends[index],
                       .cap = job.cap};
     if (!starts.empty()) decision.starts_at = starts[index];
     if (!requests.by_job.empty()) decision.nodes = std::move(requests.by_job[index]);
