@@ -28,6 +28,9 @@ struct Elastic {
   int min_learners = 1;
   int max_learners = 1;
   int gpus_per_learner = 1;
+  // Percent; sizes whose measured speed is below this part of the speed in proportion to the
+  // learners are not taken. 0: all are.
+  int min_efficiency = 0;
 
   bool operator==(const Elastic&) const = default;
 };

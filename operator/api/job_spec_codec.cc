@@ -1,4 +1,5 @@
 #include <array>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -19,6 +20,14 @@ void ReadElastic(Fields& fields, Elastic& elastic) {
   elastic.gpus_per_learner = fields.Int("gpusPerLearner", 1, 1, kMaxGpusPerLearner);
   if (elastic.min_learners > elastic.max_learners) {
     fields.Wrong("minLearners", "greater than maxLearners");
+  }
+  if (const auto efficiency = fields.OptionalNumber("minEfficiency")) {
+    const double percent = std::round(*efficiency * 100);
+    if (!(percent >= 0 && percent <= 100) || std::abs(percent - *efficiency * 100) > 1e-6) {
+      return fields.Wrong("minEfficiency",
+                          "not a number from 0 to 1 with at most two decimals, for example 0.5");
+    }
+    elastic.min_efficiency = static_cast<int>(percent);
   }
 }
 

@@ -9,6 +9,7 @@
 #include "operator/planner/entitlement.h"
 #include "operator/planner/quotient.h"
 #include "operator/planner/reclaim.h"
+#include "operator/planner/sizes.h"
 
 namespace pliant::planner {
 
@@ -200,6 +201,9 @@ void Admission::Protect() {
            UsedByQueueOf(job) + of.needs().gpus <= MaxQueueGpus(job) &&
            sharing_.assignment.Add(job)) {
     }
+    const LearnerCount has = sharing_.assignment.LearnersOf(job);
+    const LearnerCount efficient = LargestEfficientSize(*of.view, has);
+    if (efficient < has) sharing_.assignment.Remove(job, has - efficient);
   }
 }
 

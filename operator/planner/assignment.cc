@@ -150,6 +150,12 @@ bool Assignment::AddAnywhere(JobIndex job) {
 }
 
 bool Assignment::AddOne(JobIndex job) {
+  if (FindPlace(job)) return true;
+  missed_a_place_ |= free_gpus_ >= model_.jobs[job].needs().gpus;
+  return false;
+}
+
+bool Assignment::FindPlace(JobIndex job) {
   if (AddWhereHeld(job)) return true;
   // A job that jumps from size to size goes back to its learners first, even if others have to
   // move: with different needs, new nodes may take it a few times and then no more, and the next

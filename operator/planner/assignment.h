@@ -44,6 +44,8 @@ class Assignment {
   std::int64_t FreeSlotsOn(JobIndex job, NodeIndex node) const;
 
   std::int64_t free_gpus() const { return free_gpus_; }
+  // Whether Add found no place for a learner although there were enough free GPUs.
+  bool missed_a_place() const { return missed_a_place_; }
   std::int64_t FreeGpusOn(NodeIndex node) const {
     return model_.nodes[node].room.gpus - uses_[node].taken.gpus;
   }
@@ -105,6 +107,7 @@ class Assignment {
   bool AddAnywhere(JobIndex job);   // on a node with room
   bool AddWithoutMoving(JobIndex job);
   bool AddOne(JobIndex job);
+  bool FindPlace(JobIndex job);  // for one more learner
   void ResetSearchCache();
   enum class Nodes { kAny, kHeld };  // where the job gets its learner
   bool AddByMoving(JobIndex job, Migration migration, Nodes nodes = Nodes::kAny);
@@ -122,7 +125,8 @@ class Assignment {
   std::vector<char> closed_;                // by node
   std::int64_t free_gpus_ = 0;
   std::int64_t overcommitted_gpus_ = 0;  // held by learners that may stay, beyond their node's room
-  std::vector<Change> journal_;          // all changes so far
+  bool missed_a_place_ = false;
+  std::vector<Change> journal_;  // all changes so far
   SearchCache cache_;
 };
 

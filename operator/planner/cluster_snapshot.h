@@ -232,6 +232,9 @@ struct JobView {
   std::optional<LearnerCount> learners_asked;  // number of learners that its program requested
   int logical_shards = 1;                      // as frozen in status.training
   SpeedCurve speeds;                           // on as few nodes as possible
+  // Percent of the speed that is in proportion to the learners. Sizes below it are not taken, if
+  // the job's speeds are known. 0: all are taken.
+  int min_efficiency = 0;
   Reproducibility reproducibility = Reproducibility::kBitwise;
   PodNeeds needs;  // needs.resources.gpus is gpusPerLearner
   PlacementPolicy placement = PlacementPolicy::kPack;

@@ -4,8 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "operator/planner/admission_order.h"
-
 namespace pliant::planner {
 namespace {
 
@@ -15,12 +13,13 @@ struct Freed {
   std::int64_t gpus = 0;
 };
 
-std::vector<Freed> FreedByEnds(const Model& model, const Sharing& sharing) {
+std::vector<Freed> FreedByEnds(const Model& model, const Sharing& sharing,
+                               std::span<const std::optional<WallTime>> ends) {
   std::vector<Freed> freed;
   for (JobIndex job = 0; job < std::ssize(model.jobs); ++job) {
     if (!HasPlace(sharing.shares[job].standing)) continue;
-    if (const auto end = EstimateEnd(model, job)) {
-      freed.push_back({*end, model.GpusOf(job, model.jobs[job].minimum)});
+    if (ends[job]) {
+      freed.push_back({*ends[job], model.GpusOf(job, model.jobs[job].minimum)});
     }
   }
   std::ranges::sort(freed, {}, &Freed::at);
@@ -29,21 +28,15 @@ std::vector<Freed> FreedByEnds(const Model& model, const Sharing& sharing) {
 
 }  // namespace
 
-std::optional<WallTime> EstimateEnd(const Model& model, JobIndex job) {
-  const JobView& view = *model.jobs[job].view;
-  const bool runs = model.jobs[job].active && view.learners_desired > 0;
-  if (!runs || !view.remaining_seconds) return std::nullopt;
-  return model.snapshot->now + Seconds{*view.remaining_seconds};
-}
-
-std::vector<std::optional<WallTime>> EstimateStarts(const Model& model, const Sharing& sharing) {
-  const std::vector<Freed> freed = FreedByEnds(model, sharing);
+std::vector<std::optional<WallTime>> EstimateStarts(const Model& model, const Sharing& sharing,
+                                                    std::span<const std::optional<WallTime>> ends,
+                                                    std::span<const JobIndex> waiting) {
+  const std::vector<Freed> freed = FreedByEnds(model, sharing, ends);
   if (freed.empty()) return {};
   std::vector<std::optional<WallTime>> starts(model.jobs.size());
   std::size_t ended = 0;
   std::int64_t gpus = 0;  // freed so far, without those of jobs that started with them
-  for (const JobIndex job : JobsInTurn(model, sharing)) {
-    if (!WaitsInQueue(sharing.shares[job].standing)) continue;
+  for (const JobIndex job : waiting) {
     gpus -= std::max<std::int64_t>(
         model.GpusOf(job, model.jobs[job].minimum) - sharing.shares[job].attainable_gpus, 0);
     for (; gpus < 0 && ended < freed.size(); ++ended) gpus += freed[ended].gpus;

@@ -86,9 +86,9 @@ class Filler {
       by_speed = of.speeds->Next(now, max);
       if (by_speed) to = by_speed->to;
     } else {
-      to = NextFasterSize(*of.view, now);
+      to = NextEfficientSize(*of.view, now, max);
     }
-    if (!to || *to > max) return std::nullopt;
+    if (!to) return std::nullopt;
     const std::int64_t more_gpus = model_.GpusOf(job, *to - now);
     const bool keeps = *to <= std::ssize(of.held);
     // Otherwise by Sainte-Laguë's rule, to the last GPU of it.

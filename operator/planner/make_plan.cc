@@ -13,7 +13,11 @@
 
 #include "base/bounded.h"
 #include "base/earliest.h"
+#include "operator/planner/admission_order.h"
+#include "operator/planner/alternation.h"
 #include "operator/planner/estimates.h"
+#include "operator/planner/forecast.h"
+#include "operator/planner/learner_changes.h"
 #include "operator/planner/model.h"
 #include "operator/planner/node_requests.h"
 #include "operator/planner/placement.h"
@@ -51,38 +55,6 @@ std::optional<Sharing> ShareWithProtection(const Model& model, const Policy& pol
     if (!CostsAMinimum(frozen, fresh ? *fresh : fair)) return frozen;
   }
   return fresh;
-}
-
-NewLearner NewLearnerOn(const Node& node) {
-  NewLearner learner{.node = std::string(node.name)};
-  const auto hostname = node.view->labels.find(kHostnameLabel);
-  if (hostname != node.view->labels.end()) learner.hostname = hostname->second;
-  return learner;
-}
-
-// Sorts the learners of one job into `keep`, `drop` and `create`.
-void SortLearners(const Model& model, JobIndex index, const Assignment& placed,
-                  Decision& decision) {
-  const Job& job = model.jobs[index];
-  std::map<NodeIndex, LearnerCount> room;
-  for (const Claim& claim : placed.ClaimsOf(index)) room[claim.node] = claim.learners;
-  std::vector<const LearnerView*> kept;
-  for (const LearnerView* learner : job.held) {
-    LearnerCount& left = room[model.NodeNamed(learner->node)];
-    if (left == 0) continue;
-    --left;
-    kept.push_back(learner);
-    decision.keep.push_back(learner->name);
-  }
-  for (const LearnerView& learner : job.view->learners) {
-    if (learner.state == LearnerState::kLeaving || std::ranges::contains(kept, &learner)) continue;
-    decision.drop.push_back(learner.name);
-  }
-  for (const auto& [node, learners] : room) {
-    for (LearnerCount count = 0; count < learners; ++count) {
-      decision.create.push_back(NewLearnerOn(model.nodes[node]));
-    }
-  }
 }
 
 std::string ProductOf(const Model& model, JobIndex index, const Assignment& placed) {
@@ -165,11 +137,20 @@ PoolShare ShareOf(const Model& model, const std::vector<QueueShare>& queues,
 void PlanPool(const ClusterSnapshot& snapshot, const PoolScope& scope, const Policy& policy,
               FitMemory& memory, Plan& plan) {
   const Model model = MakeModel(snapshot, scope, policy, memory);
-  const Sharing fair = ShareOut(model, policy, Protection::kNobody);
-  const std::optional<Sharing> with_protection = ShareWithProtection(model, policy, fair);
+  const Sharing shared = ShareOut(model, policy, Protection::kNobody);
+  const std::optional<Sharing> present =
+      PresentIfPlansAlternate({model, scope, policy, memory}, shared);
+  const Sharing& fair = present ? *present : shared;
+  // Present sizes change no job, protected or not.
+  const std::optional<Sharing> with_protection =
+      present ? std::nullopt : ShareWithProtection(model, policy, fair);
   const Sharing& given = with_protection ? *with_protection : fair;
   const Assignment placed = Place(model, given);
-  const std::vector<std::optional<WallTime>> starts = EstimateStarts(model, given);
+  std::vector<JobIndex> waiting;
+  if (MayKnowEnds(model)) waiting = JobsInTurn(model, given);
+  std::erase_if(waiting, [&](JobIndex job) { return !WaitsInQueue(given.shares[job].standing); });
+  const std::vector<std::optional<WallTime>> ends = ForecastEnds(model, given, waiting);
+  const std::vector<std::optional<WallTime>> starts = EstimateStarts(model, given, ends, waiting);
   NodeRequests requests = RequestNodes(model, policy, fair, placed);
 
   std::int64_t yielded = 0;
@@ -190,7 +171,7 @@ void PlanPool(const ClusterSnapshot& snapshot, const PoolScope& scope, const Pol
                       .entitlement = fair.shares[index].entitled_learners,
                       .demand = job.active ? job.demand : 0,
                       .gpu_product = ProductOf(model, index, placed),
-                      .ends_at = EstimateEnd(model, index),
+                      .ends_at = ends[index],
                       .cap = job.cap};
     if (!starts.empty()) decision.starts_at = starts[index];
     if (!requests.by_job.empty()) decision.nodes = std::move(requests.by_job[index]);

@@ -362,7 +362,7 @@ class Builder {
     if (job.cap && job.cap->until > snapshot_.now) AgainAt(job.cap->until);
   }
 
-  void SetDemand(Job& job) const {
+  void SetDemand(Job& job) {
     const JobView& view = *job.view;
     const QueueView& queue = *model_.queues[job.queue].view;
     job.weight = WeightOf(view, queue);
@@ -381,7 +381,7 @@ class Builder {
       job.demand = job.cap->learners;
       job.limit = DemandLimit::kCap;
     }
-    if (const SpeedCurve* const curve = SharedCurve(view, queue)) ShareBySpeed(*curve, job);
+    LimitBySpeed(queue, model_.efficient_speeds, job);
   }
 
   // A learner that holds its GPUs may stay wherever it is; a gated one only on a node where it
@@ -452,7 +452,8 @@ class Builder {
       AgainAt(*below_since + policy_.below_minimum_grace);
     }
     if (view.learners_desired == 0 || job.demand < job.minimum) return;
-    const LearnerCount size = std::clamp(view.learners_desired, job.minimum, job.demand);
+    const LearnerCount size =
+        LargestEfficientSize(view, std::clamp(view.learners_desired, job.minimum, job.demand));
     if (view.started && snapshot_.now < *view.started + view.min_runtime) {
       job.protected_size = size;
       AgainAt(*view.started + view.min_runtime);

@@ -52,7 +52,7 @@ struct Fit {
   std::vector<Obstacle> obstacles;
 };
 
-enum class DemandLimit { kMaximum, kShards, kProgram, kCap, kSpeed };
+enum class DemandLimit { kMaximum, kShards, kProgram, kCap, kSpeed, kEfficiency };
 
 struct Queue {
   const QueueView* view = nullptr;  // never null
@@ -110,10 +110,11 @@ struct Model {
   std::vector<Node> nodes;  // by name
   std::unordered_map<std::string_view, NodeIndex> node_indexes;
   Topology topology;
-  std::vector<Job> jobs;                 // by key
-  std::vector<Queue> queues;             // by name
-  std::deque<QueueView> implied_queues;  // those that only jobs name
-  std::deque<JobView> pending_pods;      // as jobs of the queue kQueueOfPods
+  std::vector<Job> jobs;                    // by key
+  std::vector<Queue> queues;                // by name
+  std::deque<QueueView> implied_queues;     // those that only jobs name
+  std::deque<JobView> pending_pods;         // as jobs of the queue kQueueOfPods
+  std::deque<SpeedCurve> efficient_speeds;  // of jobs with a minimum efficiency
   std::vector<Fit> fits;
   std::vector<GpuBudget> budgets;
   std::int64_t capacity_gpus = 0;

@@ -15,6 +15,8 @@ std::string_view ToString(ReasonCode code) {
       return "Minimum";
     case ReasonCode::kNoFasterSize:
       return "NoFasterSize";
+    case ReasonCode::kMinEfficiency:
+      return "MinEfficiency";
     case ReasonCode::kShardLimit:
       return "ShardLimit";
     case ReasonCode::kProgramAsked:

@@ -45,6 +45,7 @@ enum class ReasonCode {
   kMaximum,         // its maxLearners
   kMinimum,         // its minimum, which is above its share
   kNoFasterSize,    // the next sizes would not be faster; the rest goes to others
+  kMinEfficiency,   // with more learners its efficiency would be below its minEfficiency
   kShardLimit,      // all that its logical shards can use, less than maxLearners
   kProgramAsked,    // all that its program requested, less than maxLearners
   kNodesFull,       // its share is larger, but the nodes that fit it are full

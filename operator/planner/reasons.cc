@@ -14,6 +14,7 @@
 
 #include "base/format.h"
 #include "operator/planner/feasibility.h"
+#include "operator/planner/sizes.h"
 #include "operator/planner/speed_curve.h"
 
 namespace pliant::planner {
@@ -101,6 +102,31 @@ std::string Budget(const ReasonFacts& facts) {
                   Counted(facts.model.budgets[*job.budget].gpus, "GPU"));
 }
 
+// "41 % efficiency, minEfficiency is 0.5"; at most two decimals
+std::string Efficiency(const JobView& view, LearnerCount learners) {
+  const int percent = view.min_efficiency;
+  std::string text =
+      Sentence(EfficiencyWith(view, learners), " % efficiency, minEfficiency is ", percent / 100);
+  if (percent % 100 != 0) text += Sentence(".", percent % 100 / 10);
+  if (percent % 10 != 0) text += Sentence(percent % 10);
+  return text;
+}
+
+bool AllAreInefficient(const JobView& view, LearnerCount first, LearnerCount last) {
+  for (LearnerCount size = first; size <= last; ++size) {
+    if (IsEfficient(view, size)) return false;
+  }
+  return true;
+}
+
+LearnerCount MostEfficientSize(const JobView& view, LearnerCount first, LearnerCount last) {
+  LearnerCount best = first;
+  for (LearnerCount size = first; size <= last; ++size) {
+    if (EfficiencyWith(view, size) > EfficiencyWith(view, best)) best = size;
+  }
+  return best;
+}
+
 // "5 to 7 would be slower, they need a second node; " about the sizes that the job passes over to
 // its next one; "" if it passes over none, or has no curve. In GPUs.
 std::string SizesPassedOver(const ReasonFacts& facts) {
@@ -116,6 +142,11 @@ std::string SizesPassedOver(const ReasonFacts& facts) {
   const LearnerCount last = next ? next->to - 1 : most;
   if (last <= now) return "";
   const std::int64_t gpus = job.needs().gpus;
+  if (AllAreInefficient(*job.view, now + 1, last)) {
+    return Sentence((now + 1) * gpus, last > now + 1 ? Sentence(" to ", last * gpus) : "",
+                    last > now + 1 ? " would run at up to " : " would run at ",
+                    Efficiency(*job.view, MostEfficientSize(*job.view, now + 1, last)), "; ");
+  }
   const int fastest = SpeedWith(curve, FastestSize(curve, now + 1, last));
   const int speed = SpeedWith(curve, now);
   std::string text = Sentence((now + 1) * gpus);
@@ -133,6 +164,12 @@ std::string SizesPassedOver(const ReasonFacts& facts) {
 
 Reason NoFasterSize(const ReasonFacts& facts) {
   const Job& job = facts.model.jobs[facts.job];
+  const LearnerCount next = facts.given.learners + 1;
+  if (!job.speeds && !IsEfficient(*job.view, next)) {
+    return {ReasonCode::kMinEfficiency,
+            Sentence(Gpus(facts), "the next larger size would run at ", Efficiency(*job.view, next),
+                     "; ", FairShare(facts))};
+  }
   if (job.speeds) {
     return {ReasonCode::kNoFasterSize,
             Sentence(Gpus(facts), SizesPassedOver(facts), FairShare(facts))};
@@ -156,6 +193,13 @@ Reason AtDemand(const ReasonFacts& facts) {
                                                   Counted(*job.view->learners_asked, "learner"))};
     case DemandLimit::kSpeed:
       return NoFasterSize(facts);
+    case DemandLimit::kEfficiency: {
+      const LearnerCount next = facts.given.learners + 1;
+      // The sizes up to the next one that is too inefficient are no faster.
+      if (IsEfficient(*job.view, next)) return NoFasterSize(facts);
+      return {ReasonCode::kMinEfficiency,
+              Sentence(Gpus(facts), "more would run at ", Efficiency(*job.view, next))};
+    }
     case DemandLimit::kCap:
       return {ReasonCode::kGrantWithdrawn,
               Sentence(Gpus(facts),

@@ -1,6 +1,8 @@
 #include "operator/planner/sizes.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
 
 #include "base/divide.h"
 
@@ -15,6 +17,37 @@ std::optional<LearnerCount> NextFasterSize(const JobView& job, LearnerCount lear
   const int busiest = DivideUp(job.logical_shards, learners * gpus);
   if (busiest <= 1) return std::nullopt;
   return DivideUp(DivideUp(job.logical_shards, busiest - 1), gpus);
+}
+
+std::int64_t EfficiencyWith(const JobView& job, LearnerCount learners) {
+  const std::int64_t in_proportion = std::int64_t{learners} * SpeedWith(job.speeds, 1);
+  return 100 * std::int64_t{SpeedWith(job.speeds, learners)} /
+         std::max<std::int64_t>(in_proportion, 1);
+}
+
+bool IsEfficient(const JobView& job, LearnerCount learners) {
+  if (job.min_efficiency == 0 || job.speeds.empty() || learners <= job.min_learners) return true;
+  return EfficiencyWith(job, learners) >= job.min_efficiency;
+}
+
+LearnerCount LargestEfficientSize(const JobView& job, LearnerCount learners) {
+  while (!IsEfficient(job, learners)) --learners;
+  return learners;
+}
+
+std::optional<LearnerCount> NextEfficientSize(const JobView& job, LearnerCount learners,
+                                              LearnerCount most) {
+  std::optional<LearnerCount> next = NextFasterSize(job, learners);
+  while (next && *next <= most && !IsEfficient(job, *next)) next = NextFasterSize(job, *next);
+  return next && *next <= most ? next : std::nullopt;
+}
+
+SpeedCurve EfficientSpeeds(const JobView& job) {
+  SpeedCurve speeds = job.speeds;
+  for (LearnerCount learners = 1; learners <= std::ssize(speeds); ++learners) {
+    if (!IsEfficient(job, learners)) speeds[static_cast<std::size_t>(learners) - 1] = 0;
+  }
+  return speeds;
 }
 
 }  // namespace pliant::planner

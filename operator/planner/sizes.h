@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "operator/planner/cluster_snapshot.h"
@@ -14,5 +15,22 @@ LearnerCount ShardLimit(const JobView& job);
 // as fast as its busiest GPU, which has ceil(V / GPUs) shards: with 32 shards, 9 and 10 learners
 // are no faster than 8, but 11 are.
 std::optional<LearnerCount> NextFasterSize(const JobView& job, LearnerCount learners);
+
+// The speed with `learners` in percent of that in proportion to them, rounded down. The speeds of
+// the job are known.
+std::int64_t EfficiencyWith(const JobView& job, LearnerCount learners);
+
+// Whether JobView::min_efficiency allows the size. It allows the minimum and less.
+bool IsEfficient(const JobView& job, LearnerCount learners);
+
+// The largest size up to `learners` that is allowed.
+LearnerCount LargestEfficientSize(const JobView& job, LearnerCount learners);
+
+// NextFasterSize, without those that are not allowed; nullopt: none is up to `most`.
+std::optional<LearnerCount> NextEfficientSize(const JobView& job, LearnerCount learners,
+                                              LearnerCount most);
+
+// The speeds of the job, 0 for sizes that are not allowed.
+SpeedCurve EfficientSpeeds(const JobView& job);
 
 }  // namespace pliant::planner

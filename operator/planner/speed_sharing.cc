@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "operator/planner/sizes.h"
+
 namespace pliant::planner {
 namespace {
 
@@ -27,30 +29,44 @@ LearnerCount UsefulSize(const SpeedCurve& curve, LearnerCount minimum, LearnerCo
   return learners <= minimum ? learners : FastestSize(curve, minimum, learners);
 }
 
-}  // namespace
-
+// Null: the job shares as if its speed were in proportion to its learners, because it is, or is not
+// known, or the queue does not look at speeds.
 const SpeedCurve* SharedCurve(const JobView& job, const QueueView& queue) {
   if (queue.policy != QueuePolicy::kThroughput || job.speeds.empty()) return nullptr;
   return IsLinear(job.speeds, job.max_learners) ? nullptr : &job.speeds;
 }
+
+}  // namespace
 
 std::int64_t WeightOf(const JobView& job, const QueueView& queue) {
   if (queue.policy != QueuePolicy::kThroughput || !queue.favors_short_jobs) return job.priority;
   return job.priority * ShortnessOf(job);
 }
 
-void ShareBySpeed(const SpeedCurve& curve, Job& job) {
-  const LearnerCount useful = UsefulSize(curve, job.minimum, job.demand);
-  if (useful < job.demand) {
-    job.demand = useful;
-    const bool is_own = job.limit == DemandLimit::kMaximum || job.limit == DemandLimit::kShards;
-    if (is_own) job.limit = DemandLimit::kSpeed;
-  }
-  job.speeds.emplace(curve, job.minimum, job.demand);
+void LimitBySpeed(const QueueView& queue, std::deque<SpeedCurve>& efficient_speeds, Job& job) {
+  const JobView& view = *job.view;
+  const auto lower = [&](LearnerCount demand, DemandLimit limit) {
+    if (demand == job.demand) return;
+    job.demand = demand;
+    if (job.limit == DemandLimit::kCap) return;
+    if (job.limit == DemandLimit::kProgram && limit == DemandLimit::kSpeed) return;
+    job.limit = limit;
+  };
+  lower(LargestEfficientSize(view, job.demand), DemandLimit::kEfficiency);
+  const SpeedCurve* curve = SharedCurve(view, queue);
+  if (curve == nullptr) return;
+  if (view.min_efficiency > 0) curve = &efficient_speeds.emplace_back(EfficientSpeeds(view));
+  const LearnerCount fastest = UsefulSize(*curve, job.minimum, job.demand);
+  // Not only what it may not have would be faster.
+  const bool is_fastest =
+      view.min_efficiency == 0 || UsefulSize(view.speeds, job.minimum, job.demand) == fastest;
+  lower(fastest, is_fastest ? DemandLimit::kSpeed : DemandLimit::kEfficiency);
+  job.speeds.emplace(*curve, job.minimum, job.demand);
 }
 
 LearnerCount UsefulLearners(const Job& job, LearnerCount learners) {
-  return job.speeds ? UsefulSize(job.speeds->curve(), job.minimum, learners) : learners;
+  if (job.speeds) return UsefulSize(job.speeds->curve(), job.minimum, learners);
+  return LargestEfficientSize(*job.view, learners);
 }
 
 }  // namespace pliant::planner

@@ -43,6 +43,7 @@ inline constexpr Bounds kAttained{0, 100'000'000'000'000};
 inline constexpr Bounds kCount{0, 1 << 20};
 inline constexpr Bounds kSpeed{0, planner::kMaxSpeed};
 inline constexpr Bounds kPercent{0, 1000};
+inline constexpr Bounds kEfficiencyPercent{0, 100};
 inline constexpr Bounds kSeconds{0, api::kMaxSeconds};
 inline constexpr Bounds kSomeSeconds{1, api::kMaxSeconds};
 // Milliseconds from 1970 to 9999.
@@ -165,6 +166,7 @@ void Describe(auto& to, T& job) {
   to.Number("learnersAsked", job.learners_asked, kCount);
   to.Number("logicalShards", job.logical_shards, kShards);
   to.Numbers("speeds", job.speeds, kSpeed);
+  to.Number("minEfficiencyPercent", job.min_efficiency, kEfficiencyPercent);
   to.Enum("reproducibility", job.reproducibility);
   to.Object("needs", job.needs);
   to.Enum("placement", job.placement);

@@ -169,7 +169,13 @@ void LiveCluster::Refresh() {
     view.attained_at = snapshot_.now;
     const double alone = job.clock.work().SecondsAlone(job.clock.state());
     view.alone_seconds.reset();
-    if (std::isfinite(alone)) view.alone_seconds = static_cast<std::int64_t>(alone);
+    view.remaining_seconds.reset();
+    if (std::isfinite(alone)) {
+      view.alone_seconds = static_cast<std::int64_t>(alone);
+      if (job.clock.speed() > 0) {
+        view.remaining_seconds = static_cast<std::int64_t>(alone / job.clock.speed());
+      }
+    }
     const auto present = std::ranges::count_if(view.learners, [](const LearnerView& learner) {
       return learner.state != LearnerState::kLeaving;
     });

@@ -53,6 +53,8 @@ class TrainingClock {
   // Σ time · speed / speed of one learner, of all that was trained.
   double useful_seconds() const { return useful_seconds_; }
   double lost_seconds() const { return lost_seconds_; }
+  // Relative to one learner; 0: none trains.
+  double speed() const { return speed_; }
 
  private:
   void SetRate();

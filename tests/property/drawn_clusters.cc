@@ -94,10 +94,7 @@ ClusterSnapshot DrawCluster(Disorder disorder) {
     snapshot.jobs.push_back(job.view);
   }
   if (disorder == Disorder::kAny && DrawOneIn(2)) DrawProducts(snapshot);
-  // With scarce CPU the search for nodes may miss a place, and depend on what a job holds. Curves
-  // that jump make a small difference a large one, so that plans may alternate, in about one of
-  // 30,000 such clusters.
-  if (disorder == Disorder::kAny && DrawOneIn(3)) DrawSpeeds(snapshot, Curves::kConcave);
+  if (disorder == Disorder::kAny && DrawOneIn(3)) DrawSpeeds(snapshot, Curves::kAny);
   return snapshot;
 }
 

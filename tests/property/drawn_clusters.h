@@ -25,8 +25,8 @@ void DrawProducts(ClusterSnapshot& snapshot);
 enum class Disorder { kTidy, kAny };
 
 // Clusters with everything that makes planning hard: pools, cordons, lost nodes, pods of others,
-// scarce CPU, learners in all states and more of them than GPUs, and, unless kTidy, jobs with
-// concave speed curves.
+// scarce CPU, learners in all states and more of them than GPUs, and, unless kTidy, jobs with speed
+// curves of any shape.
 ClusterSnapshot DrawCluster(Disorder disorder = Disorder::kAny);
 
 // Whether a job is faster with every GPU, or only with some numbers of GPUs.

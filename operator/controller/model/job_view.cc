@@ -47,6 +47,7 @@ planner::JobView PlannedFrom(const api::JobSpec& spec, const planner::PodNeeds* 
                            .priority = spec.priority,
                            .min_learners = spec.elastic.min_learners,
                            .max_learners = spec.elastic.max_learners,
+                           .min_efficiency = spec.elastic.min_efficiency,
                            .placement = spec.placement,
                            .suspended = spec.suspend,
                            .min_runtime = spec.resize.min_runtime,

@@ -81,6 +81,19 @@ TEST(JobCodec, ReadsLimitsInTime) {
   EXPECT_EQ(job->spec.ttl_after_finished, seconds(0));
 }
 
+TEST(JobCodec, ReadsAMinimumEfficiencyInPercent) {
+  const std::pair<json, int> kCases[] = {{nullptr, 0}, {0, 0},    {0.01, 1}, {0.29, 29},
+                                         {0.57, 57},   {0.5, 50}, {1, 100}};
+  for (const auto& [value, percent] : kCases) {
+    json object = Minimal();
+    object["spec"]["elastic"]["minEfficiency"] = value;
+    const Result<ElasticTrainingJob> job = DecodeJob(object, {});
+    ASSERT_TRUE(job) << job.error();
+    EXPECT_EQ(job->spec.elastic.min_efficiency, percent);
+    EXPECT_EQ(job->unreadable, "");
+  }
+}
+
 TEST(JobCodec, NamesTheFieldThatIsWrong) {
   const struct {
     const char* path;
@@ -96,6 +109,13 @@ TEST(JobCodec, NamesTheFieldThatIsWrong) {
        "spec.priority: not a whole number from 1 to 10000"},
       {"/spec/suspend", "yes", "spec.suspend: neither true nor false"},
       {"/spec/elastic/minLearners", 9, "spec.elastic.minLearners: greater than maxLearners"},
+      {"/spec/elastic/minEfficiency", 1.5,
+       "spec.elastic.minEfficiency: not a number from 0 to 1 with at most two decimals, for "
+       "example 0.5"},
+      {"/spec/elastic/minEfficiency", 0.555,
+       "spec.elastic.minEfficiency: not a number from 0 to 1 with at most two decimals, for "
+       "example 0.5"},
+      {"/spec/elastic/minEfficiency", "half", "spec.elastic.minEfficiency: not a number"},
       {"/spec/training/globalBatchSize", nullptr, "spec.training.globalBatchSize: missing"},
       {"/spec/training/logicalShards", 12, "spec.training.logicalShards: not a power of two"},
       {"/spec/training/reproducibility", "Exact",
