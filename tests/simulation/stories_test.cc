@@ -107,6 +107,30 @@ TEST_F(Stories, NothingHappens) {
   EXPECT_EQ(world_->state_losses(), 0);
 }
 
+// All reports and checkpoints are compared with a training without learners and buckets
+// (World::CheckNoise), and the states of the members with each other.
+TEST_F(Stories, TheNoiseScaleIsTheSameForAnyNumberOfLearnersAndAnyBuckets) {
+  ASSERT_TRUE(TheReference().noise_after.rbegin()->second.scale());
+  JobSpec job = kJob;
+  job.max_learners = 8;
+  std::size_t buckets = 40;
+  for (const int learners : {1, 2, 3, 5, 8}) {
+    SCOPED_TRACE(learners);
+    job.buckets = {.first = buckets, .rest = buckets};
+    buckets /= 2;
+    std::optional<double> reported;
+    then_ = [&](const LearnerId&, const LearnerMessage& message) {
+      const auto* progress = std::get_if<Progress>(&message);
+      if (progress != nullptr && progress->stats) reported = progress->stats->noise_scale;
+    };
+    World& world = Begin(60, learners, {.shard = 30ms}, job);
+    ASSERT_TRUE(world.RunUntil([&] { return world.furthest() > 300; }, 5min));
+    if (learners > 1) KillSoon(world.members_of().at(opened_).members.back().id);
+    Complete();
+    EXPECT_TRUE(reported);
+  }
+}
+
 // A learner that enters a membership because of a frame has not handled that frame when the next
 // one is read.
 TEST_F(Stories, FramesOfAPeerStayInOrderWhenTimersAreLate) {

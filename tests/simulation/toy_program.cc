@@ -48,6 +48,16 @@ void SayReady(const ShardTask& task, GradientSink& sink) {
   }
 }
 
+// |values|² of at most one chunk, in eight lanes.
+double Square(std::span<const float> values) {
+  std::array<double, 8> lanes{};
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    lanes[i % 8] += static_cast<double>(values[i]) * values[i];
+  }
+  return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) +
+         ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
+}
+
 }  // namespace
 
 ToyProgram::ToyProgram(const DataSpec& data, std::size_t ballast_bytes, Habits habits)
@@ -152,6 +162,7 @@ Reference ComputeReference(const Schedule& schedule, Habits habits) {
   ToyProgram program(schedule.spec(), 0, habits);
   Reference reference;
   reference.hash_at[program.position()] = program.Hash();
+  NoiseWindow noise = reference.noise_after[0];
   ShardSums evaluation;
   const int shards = schedule.spec().logical_shards;
   std::vector<std::uint64_t> seen(schedule.spec().train_samples, 0);
@@ -173,12 +184,14 @@ Reference ComputeReference(const Schedule& schedule, Habits habits) {
     }
     std::vector<std::vector<float>> leaves;
     std::vector<std::byte> buffers(program.info().buffer_bytes);
+    ShardSpread spread;
     for (int shard = 0; shard < shards; ++shard) {
       const ShardTask task = schedule.TaskOf(tick, shard);
       for (const std::uint64_t sample : task.samples) ++seen[sample];
       std::vector<float> gradient(ToyProgram::kParameters);
       EXPECT_TRUE(program.ComputeShard(
           task, gradient, shard == 0 ? std::span(buffers) : std::span<std::byte>(), nullptr));
+      spread.Add(task.samples.size(), Square(gradient));
       leaves.push_back(std::move(gradient));
     }
     std::vector<float> root = SumTree(std::span<const std::vector<float>>(leaves),
@@ -191,6 +204,8 @@ Reference ComputeReference(const Schedule& schedule, Habits habits) {
     for (float& element : root) element /= static_cast<float>(plan.samples);
     EXPECT_TRUE(program.Commit(
         {.epoch = plan.epoch, .step = plan.step, .gradient = root, .buffers = buffers}));
+    if (plan.step % 16 == 0) noise.Add(spread, plan.samples, Square(root));
+    reference.noise_after[plan.step + 1] = noise;
     reference.hash_at[program.position()] = program.Hash();
   }
   for (const std::uint64_t times : seen) {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "trainer/data/noise_window.h"
 #include "trainer/data/schedule.h"
 #include "trainer/protocol/program.h"
 
@@ -60,6 +61,7 @@ class ToyProgram final : public Program {
 // The result of an undisturbed training, computed without any part of the runtime.
 struct Reference {
   std::map<std::pair<std::int64_t, std::int64_t>, std::uint64_t> hash_at;  // position
+  std::map<std::uint64_t, NoiseWindow> noise_after;                        // number of steps
   std::string parameters_sha256;                                           // at the end
   Tick ticks = 0;                                                          // total number of ticks
 };

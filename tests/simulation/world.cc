@@ -329,6 +329,8 @@ void World::Build(Pod& pod) {
                            }
                            if (const auto* left = std::get_if<Left>(&message))
                              CheckHolders(pod, left->message == "left as asked");
+                           if (const auto* progress = std::get_if<Progress>(&message))
+                             CheckNoise(*progress);
                            on_message(pod.id, message);
                          }});
   pod.learner = std::make_unique<LearnerLoop>(
@@ -341,7 +343,7 @@ void World::Build(Pod& pod) {
                      .checkpoint_every = job_.checkpoint_every,
                      .checkpoint_slice_bytes = job_.checkpoint_slice_bytes,
                      .check_state_every_steps = 1,
-                     .buckets = {.first = 8, .rest = 32},
+                     .buckets = job_.buckets,
                      .grace = job_.grace,
                      .step_timeout = job_.step_timeout,
                      .state_slice_bytes = 100,
@@ -615,12 +617,40 @@ void World::CheckLedger() {
   }
 }
 
+void World::CheckNoise(const Progress& progress) {
+  if (!bitwise() || !progress.stats) return;
+  const auto known = reference_.noise_after.find(progress.step);
+  if (known == reference_.noise_after.end() ||
+      known->second.scale() != progress.stats->noise_scale) {
+    Wrong(Format("another noise scale is reported after step {}", progress.step));
+  }
+}
+
+void World::CheckNoise(const Manifest& manifest) {
+  if (!bitwise()) return;
+  const auto known = reference_.noise_after.find(manifest.position.step);
+  if (known == reference_.noise_after.end() || known->second != manifest.position.noise) {
+    Wrong(Format("a manifest has another noise window after step {}", manifest.position.step));
+  }
+}
+
+void World::CheckCheckpoints() {
+  const Result<std::vector<StoredCheckpoint>> steps = ListSteps(store);
+  ASSERT_TRUE(steps) << steps.error();
+  for (const StoredCheckpoint& stored : *steps) {
+    const Result<Manifest> manifest = ReadManifest(store, stored);
+    if (manifest) CheckNoise(*manifest);
+  }
+}
+
 void World::CheckTheEnd(bool one_at_a_time) {
   if (faulty_) return;
   CheckLedger();
+  CheckCheckpoints();
   const Result<Manifest> final = ReadFinal(store);
   ASSERT_TRUE(final) << "no final model: " << final.error();
   EXPECT_EQ(final->parameters_sha256, ended_with_);
+  CheckNoise(*final);
   for (const auto& [name, pod] : pods_) EXPECT_FALSE(pod->running) << name << " is still there";
   if (!one_at_a_time) return;
   Tick last = 0;

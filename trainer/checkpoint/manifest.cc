@@ -52,6 +52,23 @@ Status Get(const Json& json, const char* field, std::string& value) {
   return {};
 }
 
+Status Get(const Json& json, const char* field, double& value) {
+  const auto found = json.find(field);
+  if (found == json.end() || !found->is_number()) return Corrupt(field);
+  value = found->get<double>();
+  return {};
+}
+
+Status GetNoise(const Json& json, NoiseWindow& noise) {
+  const auto found = json.find("noise");
+  if (found == json.end()) return {};
+  if (!found->is_object()) return Corrupt("noise");
+  RETURN_IF_ERROR(Get(*found, "trace", noise.trace));
+  RETURN_IF_ERROR(Get(*found, "square", noise.square));
+  RETURN_IF_ERROR(Get(*found, "steps", noise.steps));
+  return noise.valid() ? Status() : Corrupt("noise");
+}
+
 Status GetIfThere(const Json& json, const char* field, std::optional<std::uint64_t>& value) {
   return json.contains(field) ? Get(json, field, value.emplace()) : Status();
 }
@@ -122,6 +139,10 @@ std::string EncodeManifest(const Manifest& manifest) {
                {"files", FilesJson(manifest.files)}};
   if (manifest.job.train_samples) json["trainSamples"] = *manifest.job.train_samples;
   if (manifest.job.test_samples) json["testSamples"] = *manifest.job.test_samples;
+  // Written with as many digits as give the same bits when read.
+  if (const NoiseWindow& noise = manifest.position.noise; noise != NoiseWindow{}) {
+    json["noise"] = {{"trace", noise.trace}, {"square", noise.square}, {"steps", noise.steps}};
+  }
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -146,6 +167,7 @@ Result<Manifest> DecodeManifest(std::string_view text) {
   const auto id = ParseMembership(membership);
   if (!id) return Corrupt("membership");
   position.membership = *id;
+  RETURN_IF_ERROR(GetNoise(json, position.noise));
 
   RETURN_IF_ERROR(Get(json, "seed", manifest.job.seed));
   RETURN_IF_ERROR(Get(json, "globalBatchSize", manifest.job.global_batch_size));

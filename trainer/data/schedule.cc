@@ -96,6 +96,11 @@ ShardTask Schedule::TaskOf(Tick tick, int shard) const {
   return PartOf(tick, shard, spec_.logical_shards);
 }
 
+std::uint64_t Schedule::SizeOfPart(std::uint64_t samples, int part, int parts) {
+  const auto cut = static_cast<std::uint64_t>(parts);
+  return samples / cut + (static_cast<std::uint64_t>(part) < samples % cut ? 1 : 0);
+}
+
 ShardTask Schedule::PartOf(Tick tick, int part, int parts) const {
   CHECK(part >= 0 && part < parts, "one of the parts");
   const TickPlan plan = At(tick);
@@ -104,7 +109,7 @@ ShardTask Schedule::PartOf(Tick tick, int part, int parts) const {
   const std::uint64_t least = plan.samples / cut;
   const std::uint64_t longer = plan.samples % cut;
   const std::uint64_t begin = plan.first_sample + index * least + std::min(index, longer);
-  const std::uint64_t count = least + (index < longer ? 1 : 0);
+  const std::uint64_t count = SizeOfPart(plan.samples, part, parts);
 
   ShardTask task{.kind = plan.kind,
                  .epoch = plan.epoch,

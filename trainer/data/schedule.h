@@ -75,6 +75,8 @@ class Schedule {
   std::uint64_t SamplesBefore(Tick ticks) const;
   TickPlan At(Tick tick) const;                  // tick < total_ticks
   ShardTask TaskOf(Tick tick, int shard) const;  // shard < logical_shards
+  // The number of samples of one of `parts` parts of a tick of `samples` samples.
+  static std::uint64_t SizeOfPart(std::uint64_t samples, int part, int parts);
   // The same with the tick cut into `parts`, whose sizes differ by at most one. part < parts
   ShardTask PartOf(Tick tick, int part, int parts) const;
 

@@ -34,6 +34,9 @@ Bytes EncodeStateSummary(const StateSummary& holding) {
   writer.Put(holding.position.evaluation.loss);
   writer.Put(holding.position.evaluation.correct);
   writer.PutText(holding.position.last_line);
+  writer.Put(holding.position.noise.trace);
+  writer.Put(holding.position.noise.square);
+  writer.Put(holding.position.noise.steps);
   writer.Put(static_cast<std::uint32_t>(holding.finished.size()));
   for (const NodeIndex node : holding.finished) writer.Put(node);
   return writer.Take();
@@ -52,12 +55,18 @@ Result<StateSummary> DecodeStateSummary(std::span<const std::byte> bytes, Tick t
   holding.position.evaluation.loss = reader.Get<double>();
   holding.position.evaluation.correct = reader.Get<double>();
   holding.position.last_line = reader.GetText();
+  holding.position.noise.trace = reader.Get<double>();
+  holding.position.noise.square = reader.Get<double>();
+  holding.position.noise.steps = reader.Get<double>();
   const auto count = reader.Get<std::uint32_t>();
   for (std::uint32_t i = 0; i < count && reader.ok(); ++i) {
     holding.finished.push_back(reader.Get<NodeIndex>());
   }
   if (holding.position.applied_ticks > total_ticks) {
     return Invalid("an opening frame with a tick beyond the end of the job");
+  }
+  if (!holding.position.noise.valid()) {
+    return Invalid("an opening frame with an invalid window of the noise scale");
   }
   const auto nodes = 2 * static_cast<NodeIndex>(logical_shards);
   if (std::ranges::any_of(holding.finished,

@@ -24,9 +24,9 @@ struct StateSummary {
 };
 
 Bytes EncodeStateSummary(const StateSummary& holding);
-// kInvalid also if the tick is beyond the end of the job, or if a tree over `logical_shards` shards
-// does not have one of the nodes. 0 shards: a tick cannot have finished nodes, as in Statistical
-// mode, where each membership splits it differently.
+// kInvalid also if the tick is beyond the end of the job, if the noise window is invalid, or if a
+// tree over `logical_shards` shards does not have one of the nodes. 0 shards: a tick cannot have
+// finished nodes, as in Statistical mode, where each membership splits it differently.
 Result<StateSummary> DecodeStateSummary(std::span<const std::byte> bytes, Tick total_ticks,
                                         int logical_shards);
 

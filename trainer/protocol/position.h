@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "trainer/data/noise_window.h"
 #include "trainer/data/shard.h"
 #include "trainer/membership/types.h"
 
@@ -20,6 +21,8 @@ struct Position {
   ShardSums evaluation;
   // The metrics line of the previous tick; "" if it has none.
   std::string last_line;
+  // It covers the committed steps. While a learner catches up, only that of its own state is valid.
+  NoiseWindow noise;
   bool operator==(const Position&) const = default;
 };
 

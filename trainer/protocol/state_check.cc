@@ -1,6 +1,7 @@
 #include "trainer/protocol/state_check.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 
 #include "trainer/checkpoint/checksum.h"
@@ -15,6 +16,12 @@ std::uint64_t StateChecksum(const StateDict& state) {
     checksum = HashWords({checksum, ChecksumOf(tensor.bytes)});
   }
   return checksum;
+}
+
+std::uint64_t ChecksumWith(std::uint64_t program_state, const NoiseWindow& noise) {
+  return HashWords({program_state, std::bit_cast<std::uint64_t>(noise.trace),
+                    std::bit_cast<std::uint64_t>(noise.square),
+                    std::bit_cast<std::uint64_t>(noise.steps)});
 }
 
 std::vector<int> DifferingRanks(std::span<const std::optional<std::uint64_t>> checksum_of_rank) {

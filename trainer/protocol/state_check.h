@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "trainer/checkpoint/state_dict.h"
+#include "trainer/data/noise_window.h"
 
 namespace pliant {
 
@@ -13,6 +14,9 @@ namespace pliant {
 // the same bits, with a probability of error of 2^-64. Other data of a program may differ between
 // learners.
 std::uint64_t StateChecksum(const StateDict& state);
+
+// The same with what the runtime keeps of the training besides the program's state.
+std::uint64_t ChecksumWith(std::uint64_t program_state, const NoiseWindow& noise);
 
 // The ranks whose state differs from the most common one; of two equally common states, the one of
 // the lowest rank counts. Ranks without a checksum are not judged.

@@ -24,6 +24,7 @@ Bytes EncodeTrailer(const Trailer& trailer) {
     writer.Put(shard.sums.samples);
     writer.Put(shard.sums.loss);
     writer.Put(shard.sums.correct);
+    writer.Put(shard.gradient_square);
   }
   writer.Put(static_cast<std::uint8_t>(trailer.in_sync));
   writer.Put(static_cast<std::uint32_t>(trailer.came_in_sync.size()));
@@ -49,6 +50,7 @@ Result<Trailer> DecodeTrailer(std::span<const std::byte> bytes) {
     shard.sums.samples = reader.Get<double>();
     shard.sums.loss = reader.Get<double>();
     shard.sums.correct = reader.Get<double>();
+    shard.gradient_square = reader.Get<double>();
     trailer.shards.push_back(shard);
   }
   trailer.in_sync = reader.Get<std::uint8_t>() != 0;
@@ -74,6 +76,7 @@ void TickRound::Begin(const ShardMap& map, int self, bool needs_buffers,
   in_sync_ = in_sync;
   missing_ = static_cast<int>(std::ranges::count(in_sync, true));
   sums_.assign(static_cast<std::size_t>(map.logical_shards), {});
+  gradient_squares_.assign(sums_.size(), 0);
   buffers_.reset();
   save_ = false;
   may_drain_ = true;
@@ -110,6 +113,10 @@ Status TickRound::OnTrailer(int rank, const Trailer& trailer) {
       })) {
     return Invalid("a trailer that names a member that does not catch up");
   }
+  if (std::ranges::any_of(trailer.shards,
+                          [](const Trailer::Shard& shard) { return shard.gradient_square < 0; })) {
+    return Invalid("a trailer with a negative square");
+  }
   if (trailer.save && rank != 0) return Invalid("a checkpoint request from a rank other than 0");
   Take(rank, trailer);
   return {};
@@ -120,6 +127,7 @@ void TickRound::Take(int rank, const Trailer& trailer) {
   --missing_;
   for (const Trailer::Shard& shard : trailer.shards) {
     sums_[static_cast<std::size_t>(shard.shard)] = shard.sums;
+    gradient_squares_[static_cast<std::size_t>(shard.shard)] = shard.gradient_square;
   }
   save_ |= trailer.save;
   came_in_sync_.insert(trailer.came_in_sync.begin(), trailer.came_in_sync.end());

@@ -13,17 +13,28 @@ ShardMap WorkSplit::MapOf(int world_size) const {
   return AssignShards(LeavesFor(world_size), world_size);
 }
 
-ShardTask WorkSplit::TaskOf(Tick tick, int world_size, int shard) const {
-  if (bitwise()) return schedule_.PartOf(tick, shard, schedule_.spec().logical_shards);
+WorkSplit::Share WorkSplit::ShareOf(int world_size, int shard) const {
+  if (bitwise()) return {.part = shard, .parts = schedule_.spec().logical_shards};
   // There are fewer than twice as many leaves as ranks: the first ranks have a block of two, the
-  // others of one.
+  // others of one. The second leaf of a block is empty.
   const int pairs = LeavesFor(world_size) - world_size;
   const bool of_pair = shard < 2 * pairs;
-  ShardTask task = schedule_.PartOf(tick, of_pair ? shard / 2 : shard - pairs, world_size);
-  // The second leaf of a block is empty: it only completes the tree.
-  if (of_pair && shard % 2 == 1) task.samples.clear();
+  return {.part = of_pair ? shard / 2 : shard - pairs,
+          .parts = world_size,
+          .empty = of_pair && shard % 2 == 1};
+}
+
+ShardTask WorkSplit::TaskOf(Tick tick, int world_size, int shard) const {
+  const Share share = ShareOf(world_size, shard);
+  ShardTask task = schedule_.PartOf(tick, share.part, share.parts);
+  if (share.empty) task.samples.clear();
   task.shard = shard;
   return task;
+}
+
+std::uint64_t WorkSplit::SamplesOf(std::uint64_t samples, int world_size, int shard) const {
+  const Share share = ShareOf(world_size, shard);
+  return share.empty ? 0 : Schedule::SizeOfPart(samples, share.part, share.parts);
 }
 
 }  // namespace pliant

@@ -24,8 +24,17 @@ class WorkSplit {
   ShardMap MapOf(int world_size) const;
   // The task of a shard of MapOf, or of a map over the same shards.
   ShardTask TaskOf(Tick tick, int world_size, int shard) const;
+  // The number of its samples, in a tick of `samples` samples.
+  std::uint64_t SamplesOf(std::uint64_t samples, int world_size, int shard) const;
 
  private:
+  // The part of the tick's samples that a shard has.
+  struct Share {
+    int part = 0;
+    int parts = 1;
+    bool empty = false;  // it only completes the tree
+  };
+  Share ShareOf(int world_size, int shard) const;
   int LeavesFor(int world_size) const;
 
   const Schedule& schedule_;

@@ -204,6 +204,7 @@ Progress LearnerLoop::Impl::MakeProgress() {
         .loss = state_.metrics.loss(),
         .samples_per_second = state_.metrics.samples_per_second(),
         .accuracy = state_.metrics.accuracy(),
+        .noise_scale = state_.group.noise.scale(),
         .evaluated_epoch = state_.metrics.evaluated_epoch(),
         .last_checkpoint = checkpoints_.report()};
     if (learners_asked_ > 0) progress.stats->learners_asked = learners_asked_;

@@ -172,7 +172,7 @@ class LearnerLoop::Impl final : public PeerHandler,
   // The program's state is changing to that after the tick.
   bool committing() const { return training_ && training_->committing(); }
   CheckpointLabel Label() const {
-    return LabelOf(schedule_, state_.applied(), view_.current().id, options_.framework);
+    return LabelOf(schedule_, state_.group, view_.current().id, options_.framework);
   }
 
   const LearnerOptions options_;

@@ -242,7 +242,8 @@ void OpeningRun::OnRestored(Result<Restored> restored) {
       std::make_shared<const StateCopy>(std::move(restored->state)),
       {.position = {.has_state = true,
                     .applied_ticks = position.tick,
-                    .lineage = options_.bitwise ? MembershipId{} : position.membership},
+                    .lineage = options_.bitwise ? MembershipId{} : position.membership,
+                    .noise = position.noise},
        .current = true});
 }
 

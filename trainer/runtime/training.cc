@@ -68,6 +68,7 @@ void Training::BeginTick() {
   parts_.ticks.Begin({.membership = membership_,
                       .number = applied(),
                       .plan = parts_.state.schedule.At(applied()),
+                      .noise = parts_.state.own.noise,
                       .self = rank_,
                       .team = &team_,
                       .owner = this});
@@ -106,11 +107,17 @@ void Training::CommitWhenComplete() {
   if (!outcome.differing.empty() && DiffersFromOthers(outcome.differing)) return;
   const std::optional<EvaluationTask> evaluation = EvaluationEndedBy(outcome);
   if (ticks.plan().kind == TickKind::kEvaluate && !evaluation) return OnCommitted(outcome);
-  ticks.Commit(outcome, evaluation, [this, outcome](const Status& status) {
-    if (!status) return parts_.owner.Fail(status.error());
+  ticks.Commit(outcome, evaluation, [this, outcome](const Result<CommitOutput>& output) {
+    if (!output) return parts_.owner.Fail(output.error());
+    AddNoise(parts_.state.group.noise, parts_.ticks.plan(), outcome.spread, *output);
     RecordStopRequest(applied() + 1);
     OnCommitted(outcome);
   });
+}
+
+void Training::AddNoise(NoiseWindow& noise, const TickPlan& plan, const ShardSpread& spread,
+                        const CommitOutput& output) {
+  if (IsMeasured(plan)) noise.Add(spread, plan.samples, output.gradient_square);
 }
 
 std::optional<EvaluationTask> Training::EvaluationEndedBy(const TickOutcome& outcome) const {

@@ -137,6 +137,8 @@ class Training final : public TickRunner::Owner, public CatchUp::Owner {
   void OnTickFailed(const Error& error) override { parts_.owner.Fail(error); }
   void ReleaseLeavers();
   void TakeOverMetrics();
+  static void AddNoise(NoiseWindow& noise, const TickPlan& plan, const ShardSpread& spread,
+                       const CommitOutput& output);
   // The result of the epoch's evaluation, if this tick was its last and the program wants it.
   std::optional<EvaluationTask> EvaluationEndedBy(const TickOutcome& outcome) const;
   bool DiffersFromOthers(const std::vector<int>& differing);
@@ -153,7 +155,7 @@ class Training final : public TickRunner::Owner, public CatchUp::Owner {
   bool MustWaitForThoseBehind() const;
   void OnMissed(const TickOutcome& outcome);
   void OnStateLoaded(const Position& position) override;
-  void OnMissedTickApplied(const MissedTick& tick, bool last) override;
+  void OnMissedTickApplied(const MissedTick& tick, const CommitOutput& output, bool last) override;
   void OnCatchUpStep() override;
   void OnCatchUpFailed(const Error& error) override { parts_.owner.Fail(error); }
   void ReportCatchUp();

@@ -39,6 +39,26 @@ TEST(Manifest, OfBeforeSamplesWereCountedIsRead) {
   EXPECT_EQ(*decoded, older);
 }
 
+TEST(Manifest, KeepsTheBitsOfTheNoiseWindow) {
+  Manifest manifest = kManifest;
+  manifest.position.noise = {.trace = 1.0 / 3, .square = -0x1.fffffffffffffp-1022, .steps = 9.8};
+  const std::string json = EncodeManifest(manifest);
+  const auto decoded = DecodeManifest(json);
+  ASSERT_TRUE(decoded) << decoded.error();
+  EXPECT_EQ(*decoded, manifest);
+  EXPECT_THAT(EncodeManifest(kManifest), Not(HasSubstr("noise"))) << "as in older versions";
+  for (const auto& [from, to] :
+       {std::pair(R"("steps": 9.8)", R"("steps": -9.8)"),
+        std::pair(R"("steps": 9.8)", R"("steps": null)"), std::pair(R"("steps": 9.8,)", ""),
+        std::pair(R"("trace": 0.)", R"("trace": 1e999, "x": 0.)")}) {
+    std::string wrong = json;
+    const std::size_t at = wrong.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    wrong.replace(at, std::string_view(from).size(), to);
+    EXPECT_FALSE(DecodeManifest(wrong)) << to;
+  }
+}
+
 TEST(Manifest, IsWhatTheContractSays) {
   const std::string json = EncodeManifest(kManifest);
   for (const char* const part :

@@ -1,5 +1,6 @@
 #include "trainer/protocol/opening.h"
 
+#include <cmath>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -159,7 +160,8 @@ TEST(StateSummary, TravelsInAFrame) {
                                           .applied_ticks = 77,
                                           .lineage = {3, 4},
                                           .evaluation = {.samples = 12, .loss = 0.5, .correct = 11},
-                                          .last_line = R"({"tick":76})"},
+                                          .last_line = R"({"tick":76})",
+                                          .noise = {.trace = 5, .square = -0.1, .steps = 3.7}},
                              .current = true,
                              .finished = {2, 12}};
   const Bytes bytes = EncodeStateSummary(holding);
@@ -186,6 +188,12 @@ TEST(StateSummary, OfAnotherJobIsRefused) {
       {"with one after it", {.finished = {16}}, 77, 8, false},
       {"with none", {.finished = {0}}, 77, 8, false},
       {"with a part of a tick of which nothing is kept", {.finished = {1}}, 77, 0, false},
+      {"with a window that is none", {.position = {.noise = {.steps = 1e9}}}, 77, 8, false},
+      {"with numbers that are none",
+       {.position = {.noise = {.trace = std::nan(""), .steps = 1}}},
+       77,
+       8,
+       false},
       {"with nothing of it", {.position = {.has_state = true, .applied_ticks = 3}}, 77, 0, true},
   };
   for (const auto& c : kCases) {

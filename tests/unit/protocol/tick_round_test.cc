@@ -41,6 +41,7 @@ TEST(Trailer, TravelsInAFrame) {
       {.in_sync = false},
       {.came_in_sync = {3, 5}},
       {.shards = {}, .save = true, .state_checksum = 0},
+      {.shards = {{.shard = 0, .sums = {.samples = 4}, .gradient_square = 0.125}}},
   };
   for (const Trailer& trailer : kTrailers) {
     const Bytes bytes = EncodeTrailer(trailer);
@@ -63,6 +64,24 @@ TEST(TickRound, IsDoneWithAllTrailersAndTheBuffers) {
   EXPECT_FALSE(round.done());
   EXPECT_TRUE(round.OnBuffers(0, {}));
   EXPECT_TRUE(round.done());
+}
+
+TEST(TickRound, KeepsTheSquaresByShard) {
+  const ShardMap map = AssignShards(4, 2);
+  TickRound round = RoundOf(map, 0, false, All(map));
+  Trailer trailers[] = {TrailerOf(map, 0), TrailerOf(map, 1)};
+  for (Trailer& trailer : trailers) {
+    for (Trailer::Shard& shard : trailer.shards) shard.gradient_square = shard.shard + 0.5;
+  }
+  Trailer negative = trailers[1];
+  negative.shards.back().gradient_square = -0.5;
+  EXPECT_FALSE(round.OnTrailer(1, negative)) << "no gradient has this square";
+  ASSERT_TRUE(round.OnTrailer(1, trailers[1]));
+  round.OnLocal(trailers[0], {});
+  ASSERT_TRUE(round.done());
+  EXPECT_EQ(round.gradient_squares(), (std::vector<double>{0.5, 1.5, 2.5, 3.5}));
+  round.Begin(map, 0, false, All(map));
+  EXPECT_EQ(round.gradient_squares(), std::vector<double>(4)) << "those of the next tick";
 }
 
 TEST(TickRound, SumsAreTheSameForEveryWorldSize) {

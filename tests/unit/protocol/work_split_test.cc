@@ -18,6 +18,8 @@ TEST(WorkSplit, BitwiseIsTheShardsOfTheJobForAnySize) {
     EXPECT_EQ(split.MapOf(world), AssignShards(16, world));
     for (int shard = 0; shard < 16; ++shard) {
       EXPECT_EQ(split.TaskOf(1, world, shard).samples, schedule.TaskOf(1, shard).samples);
+      EXPECT_EQ(split.SamplesOf(schedule.At(1).samples, world, shard),
+                schedule.TaskOf(1, shard).samples.size());
       EXPECT_EQ(split.TaskOf(1, world, shard).seed, schedule.TaskOf(1, shard).seed);
     }
   }
@@ -42,6 +44,7 @@ TEST(WorkSplit, StatisticalIsOneBatchALearnerOfAboutEqualSize) {
         for (const int shard : map.ShardsOf(rank)) {
           const ShardTask task = split.TaskOf(tick, world, shard);
           EXPECT_EQ(task.shard, shard);
+          EXPECT_EQ(split.SamplesOf(schedule.At(tick).samples, world, shard), task.samples.size());
           batches += task.samples.empty() ? 0 : 1;
           samples += task.samples.size();
           used.insert(used.end(), task.samples.begin(), task.samples.end());
