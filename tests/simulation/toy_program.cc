@@ -11,6 +11,7 @@
 #include "base/format.h"
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/collective/tree.h"
+#include "trainer/data/batch_rule.h"
 #include "trainer/data/permutation.h"
 
 namespace pliant::sim {
@@ -158,17 +159,24 @@ std::uint64_t ToyProgram::Hash() {
   return hash;
 }
 
-Reference ComputeReference(const Schedule& schedule, Habits habits) {
+Reference ComputeReference(Schedule schedule, Habits habits) {
   ToyProgram program(schedule.spec(), 0, habits);
   Reference reference;
   reference.hash_at[program.position()] = program.Hash();
   NoiseWindow noise = reference.noise_after[0];
   ShardSums evaluation;
-  const int shards = schedule.spec().logical_shards;
+  const DataSpec spec = schedule.spec();
+  BatchSegments batches;
   std::vector<std::uint64_t> seen(schedule.spec().train_samples, 0);
   for (Tick tick = 0; tick < schedule.total_ticks() && !program.wants_end(); ++tick) {
     const TickPlan plan = schedule.At(tick);
+    const int shards = schedule.ShardsAt(tick);
     reference.ticks = tick + 1;
+    // Decided from what is known before the epoch's last tick.
+    if (plan.last_of_epoch && spec.max_doublings > 0 && plan.epoch + 1 < spec.epochs) {
+      Append(batches, spec, plan.epoch + 1, NextDoublings(spec, plan.doublings, noise));
+      schedule = *schedule.With(batches);
+    }
     if (plan.kind == TickKind::kEvaluate) {
       if (!habits.wants_evaluation_results) continue;
       std::vector<ShardSums> sums;
@@ -212,6 +220,7 @@ Reference ComputeReference(const Schedule& schedule, Habits habits) {
     if (reference.ticks < schedule.total_ticks()) break;
     EXPECT_EQ(times, schedule.spec().epochs) << "each sample is used once per epoch";
   }
+  reference.schedule = schedule;
   reference.parameters_sha256 = ParametersSha256(program.State());
   return reference;
 }

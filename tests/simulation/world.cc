@@ -282,7 +282,7 @@ void World::Build(Pod& pod) {
   });
   pod.program = std::make_unique<ToyProgram>(job_.data, job_.ballast_bytes, job_.habits);
   pod.compute = std::make_unique<SimCompute>(
-      *pod.loop, *pod.program, job_.data.logical_shards,
+      *pod.loop, *pod.program, MostShards(job_.data),
       [this, &pod](std::size_t shards) -> Duration {
         if (shards > 0 && program_hangs(pod.id)) return kHang;
         const Duration more = shards == 0 ? commits_take(pod.id) : 0ms;
@@ -554,7 +554,7 @@ void World::CheckHolders(const Pod& gone, bool gracefully) {
     held = true;
     most = std::max(most, pod->applied);
   }
-  const std::uint64_t steps = schedule_.StepsBefore(gone.applied);
+  const std::uint64_t steps = schedule().StepsBefore(gone.applied);
   const bool lost_with_another = held && std::ranges::any_of(RanksOf(gone), [](const Pod* rank) {
                                    return rank->killed_at.has_value();
                                  });
@@ -598,12 +598,12 @@ std::string World::Describe() const {
 void World::CheckLedger() {
   std::vector<int> used(job_.data.train_samples);
   for (Tick tick = 0; tick < reference_.ticks; ++tick) {
-    const TickPlan plan = schedule_.At(tick);
+    const TickPlan plan = schedule().At(tick);
     if (plan.kind != TickKind::kTrain) continue;
     const auto committed = committed_.find(tick);
     if (committed == committed_.end()) return Wrong(Format("tick {} was not committed", tick));
     const auto& shards = computed_[{tick, committed->second}];
-    if (bitwise() && std::ssize(shards) != job_.data.logical_shards) {
+    if (bitwise() && std::ssize(shards) != job_.data.logical_shards << plan.doublings) {
       return Wrong(Format("tick {} has {} shards", tick, shards.size()));
     }
     for (const auto& [shard, samples] : shards) {
@@ -629,6 +629,13 @@ void World::CheckNoise(const Progress& progress) {
 void World::CheckNoise(const Manifest& manifest) {
   if (!bitwise()) return;
   const auto known = reference_.noise_after.find(manifest.position.step);
+  BatchSegments batches = schedule().segments();
+  std::erase_if(batches, [&](const BatchSegment& segment) {
+    return schedule().TicksBefore(segment.epoch) > manifest.position.tick;
+  });
+  if (manifest.position.batches != batches) {
+    Wrong(Format("a manifest has other batches after step {}", manifest.position.step));
+  }
   if (known == reference_.noise_after.end() || known->second != manifest.position.noise) {
     Wrong(Format("a manifest has another noise window after step {}", manifest.position.step));
   }
@@ -662,8 +669,9 @@ void World::CheckTheEnd(bool one_at_a_time) {
   }
   if (job_.data.test_samples > 0) {
     const Tick ticks = reference_.ticks;
-    EXPECT_EQ(tests, static_cast<int>(ticks / schedule_.ticks_per_epoch()))
-        << "one line per evaluation";
+    const bool ended = ticks == schedule().total_ticks();
+    const std::uint64_t epochs = ended ? job_.data.epochs : schedule().At(ticks).epoch;
+    EXPECT_EQ(tests, static_cast<int>(epochs)) << "one line per evaluation";
   }
   EXPECT_EQ(final->position.tick, reference_.ticks);
 }

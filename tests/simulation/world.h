@@ -189,6 +189,8 @@ class World {
   void NoteMembership(const Membership& membership);
   void CheckHolders(const Pod& gone, bool gracefully);
   void CheckProgress();
+  // As the training goes; in Statistical mode no batch grows.
+  const Schedule& schedule() const { return bitwise() ? *reference_.schedule : schedule_; }
   void CheckLedger();
   // The noise scale, wherever it shows, is that of the undisturbed training.
   void CheckNoise(const Progress& progress);
@@ -196,7 +198,7 @@ class World {
   void CheckCheckpoints();
 
   const JobSpec job_;
-  const Schedule schedule_;
+  const Schedule schedule_;  // as learners get it: no batch has grown yet
   const Reference& reference_;
   const Speeds speeds_;
   Trace trace_;

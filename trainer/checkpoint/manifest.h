@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "trainer/data/batch_segments.h"
 #include "trainer/data/noise_window.h"
 #include "trainer/membership/types.h"
 
@@ -30,6 +31,7 @@ struct TrainingPosition {
   std::uint64_t epoch = 0;  // the epoch of the next tick
   MembershipId membership;  // the membership that wrote the checkpoint
   NoiseWindow noise;        // empty in old manifests
+  BatchSegments batches;    // likewise
   bool operator==(const TrainingPosition&) const = default;
 };
 

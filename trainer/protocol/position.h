@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "trainer/data/batch_segments.h"
 #include "trainer/data/noise_window.h"
 #include "trainer/data/shard.h"
 #include "trainer/membership/types.h"
@@ -23,6 +24,7 @@ struct Position {
   std::string last_line;
   // It covers the committed steps. While a learner catches up, only that of its own state is valid.
   NoiseWindow noise;
+  BatchSegments batches;  // decided by these ticks
   bool operator==(const Position&) const = default;
 };
 

@@ -18,10 +18,15 @@ std::uint64_t StateChecksum(const StateDict& state) {
   return checksum;
 }
 
-std::uint64_t ChecksumWith(std::uint64_t program_state, const NoiseWindow& noise) {
-  return HashWords({program_state, std::bit_cast<std::uint64_t>(noise.trace),
-                    std::bit_cast<std::uint64_t>(noise.square),
-                    std::bit_cast<std::uint64_t>(noise.steps)});
+std::uint64_t ChecksumWith(std::uint64_t program_state, const NoiseWindow& noise,
+                           const BatchSegments& batches) {
+  std::uint64_t checksum = HashWords({program_state, std::bit_cast<std::uint64_t>(noise.trace),
+                                      std::bit_cast<std::uint64_t>(noise.square),
+                                      std::bit_cast<std::uint64_t>(noise.steps)});
+  for (const BatchSegment& segment : batches) {
+    checksum = HashWords({checksum, segment.epoch, static_cast<std::uint64_t>(segment.doublings)});
+  }
+  return checksum;
 }
 
 std::vector<int> DifferingRanks(std::span<const std::optional<std::uint64_t>> checksum_of_rank) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "trainer/checkpoint/state_dict.h"
+#include "trainer/data/batch_segments.h"
 #include "trainer/data/noise_window.h"
 
 namespace pliant {
@@ -16,7 +17,8 @@ namespace pliant {
 std::uint64_t StateChecksum(const StateDict& state);
 
 // The same with what the runtime keeps of the training besides the program's state.
-std::uint64_t ChecksumWith(std::uint64_t program_state, const NoiseWindow& noise);
+std::uint64_t ChecksumWith(std::uint64_t program_state, const NoiseWindow& noise,
+                           const BatchSegments& batches);
 
 // The ranks whose state differs from the most common one; of two equally common states, the one of
 // the lowest rank counts. Ranks without a checksum are not judged.

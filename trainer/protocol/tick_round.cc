@@ -17,6 +17,8 @@ Bytes EncodeTrailer(const Trailer& trailer) {
   writer.Put(static_cast<std::uint8_t>(trailer.may_drain));
   writer.Put(static_cast<std::uint8_t>(trailer.state_checksum.has_value()));
   writer.Put(trailer.state_checksum.value_or(0));
+  writer.Put(static_cast<std::uint8_t>(trailer.doublings.has_value()));
+  writer.Put(static_cast<std::int32_t>(trailer.doublings.value_or(0)));
   writer.PutText(trailer.announced ? EncodeMembership(*trailer.announced) : "");
   writer.Put(static_cast<std::uint32_t>(trailer.shards.size()));
   for (const Trailer::Shard& shard : trailer.shards) {
@@ -40,6 +42,9 @@ Result<Trailer> DecodeTrailer(std::span<const std::byte> bytes) {
   const bool has_checksum = reader.Get<std::uint8_t>() != 0;
   const auto checksum = reader.Get<std::uint64_t>();
   if (has_checksum) trailer.state_checksum = checksum;
+  const bool has_doublings = reader.Get<std::uint8_t>() != 0;
+  const auto doublings = reader.Get<std::int32_t>();
+  if (has_doublings) trailer.doublings = doublings;
   const std::string_view announced = reader.GetText();
   if (!announced.empty()) {
     ASSIGN_OR_RETURN(trailer.announced, DecodeMembership(announced));
@@ -80,6 +85,7 @@ void TickRound::Begin(const ShardMap& map, int self, bool needs_buffers,
   buffers_.reset();
   save_ = false;
   may_drain_ = true;
+  doublings_.reset();
   announced_.reset();
   state_checksums_.assign(ranks, std::nullopt);
   came_in_sync_.clear();
@@ -118,6 +124,9 @@ Status TickRound::OnTrailer(int rank, const Trailer& trailer) {
     return Invalid("a trailer with a negative square");
   }
   if (trailer.save && rank != 0) return Invalid("a checkpoint request from a rank other than 0");
+  if (trailer.doublings && (rank != 0 || *trailer.doublings < 0)) {
+    return Invalid("a batch that it should not decide");
+  }
   Take(rank, trailer);
   return {};
 }
@@ -133,6 +142,7 @@ void TickRound::Take(int rank, const Trailer& trailer) {
   came_in_sync_.insert(trailer.came_in_sync.begin(), trailer.came_in_sync.end());
   state_checksums_[static_cast<std::size_t>(rank)] = trailer.state_checksum;
   may_drain_ &= trailer.may_drain;
+  if (trailer.doublings) doublings_ = trailer.doublings;
   if (trailer.announced && (!announced_ || announced_->id < trailer.announced->id)) {
     announced_ = trailer.announced;
   }
@@ -151,6 +161,7 @@ TickOutcome TickRound::Outcome() const {
   return {.sums = SumShards(sums_),
           .save = save_,
           .may_drain = may_drain_,
+          .doublings = doublings_,
           .announced = announced_,
           .differing = DifferingRanks(state_checksums_),
           .came_in_sync = {came_in_sync_.begin(), came_in_sync_.end()}};

@@ -29,6 +29,7 @@ struct Trailer {
   // The sender must leave, and no coordinator arranges it: when all members set this, they write a
   // checkpoint and leave.
   bool may_drain = false;
+  std::optional<int> doublings;                 // from rank 0: of the batch in the next epoch
   std::optional<Membership> announced;          // to switch to, at the end of this tick
   std::optional<std::uint64_t> state_checksum;  // of the state before this tick, at intervals
   bool in_sync = true;            // it holds the state before this tick; else it catches up
@@ -45,6 +46,7 @@ struct TickOutcome {
   ShardSpread spread;  // in a measured tick
   bool save = false;
   bool may_drain = false;
+  std::optional<int> doublings;
   std::optional<Membership> announced;
   std::vector<int> differing;     // ranks whose state is not that of the others
   std::vector<int> came_in_sync;  // ranks that have caught up, ascending
@@ -93,6 +95,7 @@ class TickRound {
   std::optional<Bytes> buffers_;
   bool save_ = false;
   bool may_drain_ = true;
+  std::optional<int> doublings_;
   std::optional<Membership> announced_;
   std::vector<std::optional<std::uint64_t>> state_checksums_;  // by rank
   std::set<int> came_in_sync_;

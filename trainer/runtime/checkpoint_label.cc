@@ -27,7 +27,8 @@ CheckpointLabel LabelOf(const Schedule& schedule, const Position& state, Members
                        .tick = tick,
                        .epoch = tick < total ? schedule.At(tick).epoch : schedule.spec().epochs,
                        .membership = membership,
-                       .noise = state.noise},
+                       .noise = state.noise,
+                       .batches = state.batches},
           .job = JobOf(schedule.spec()),
           .framework = std::move(framework)};
 }

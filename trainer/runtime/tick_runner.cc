@@ -97,7 +97,8 @@ void TickRunner::OnOutput(const TickOutput& output) {
   }
   Trailer trailer = tick_.owner->MakeTrailer();
   if (output.state_checksum) {
-    trailer.state_checksum = ChecksumWith(*output.state_checksum, tick_.noise);
+    trailer.state_checksum =
+        ChecksumWith(*output.state_checksum, tick_.before->noise, tick_.before->batches);
   }
   for (const int shard : round_.shards_of(tick_.self)) {
     const ShardResult& result = partial_.ResultOf(shard);
@@ -153,7 +154,7 @@ TickOutcome TickRunner::Outcome() const {
   const int computing = tick_.team->members_in_sync();
   int shard = 0;
   for (const double square : round_.gradient_squares()) {
-    outcome.spread.Add(parts_.split.SamplesOf(tick_.plan.samples, computing, shard++), square);
+    outcome.spread.Add(parts_.split.SamplesOf(tick_.number, computing, shard++), square);
   }
   return outcome;
 }

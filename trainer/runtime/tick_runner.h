@@ -54,8 +54,9 @@ class TickRunner {
     MembershipId membership;
     Tick number = 0;  // applied ticks before it
     TickPlan plan;
-    NoiseWindow noise;  // of the state that the tick begins with
-    int self = 0;       // rank
+    // Borrowed likewise: the position of the state that the tick begins with.
+    const Position* before = nullptr;
+    int self = 0;  // rank
     // Borrowed until the tick is over and the runner is no longer busy() with it.
     const Team* team = nullptr;
     Owner* owner = nullptr;

@@ -113,7 +113,7 @@ void Training::OnMissed(const TickOutcome& outcome) {
     return AdvanceCatchUp();
   }
   NoteOutcome(outcome);
-  ++parts_.state.group.applied_ticks;
+  parts_.state.AdvanceGroup(ticks.plan(), outcome);
   tick.after = parts_.state.group;
   catch_up_->OnCompleted(std::move(tick));
   team_.OnCommitted();

@@ -33,12 +33,13 @@ TEST(DifferingRanks, AreThoseThatMostDoNotAgreeWith) {
 
 TEST(StateChecksum, ContainsWhatTheRuntimeKeeps) {
   const NoiseWindow noise{.trace = 1, .square = 2, .steps = 3};
-  const std::uint64_t checksum = ChecksumWith(7, noise);
-  EXPECT_EQ(ChecksumWith(7, noise), checksum);
-  EXPECT_NE(ChecksumWith(8, noise), checksum);
-  EXPECT_NE(ChecksumWith(7, {.trace = 1.5, .square = 2, .steps = 3}), checksum);
-  EXPECT_NE(ChecksumWith(7, {.trace = 1, .square = -2, .steps = 3}), checksum);
-  EXPECT_NE(ChecksumWith(7, {.trace = 1, .square = 2, .steps = 4}), checksum);
+  const std::uint64_t checksum = ChecksumWith(7, noise, {});
+  EXPECT_EQ(ChecksumWith(7, noise, {}), checksum);
+  EXPECT_NE(ChecksumWith(7, noise, {{.epoch = 1, .doublings = 1}}), checksum);
+  EXPECT_NE(ChecksumWith(8, noise, {}), checksum);
+  EXPECT_NE(ChecksumWith(7, {.trace = 1.5, .square = 2, .steps = 3}, {}), checksum);
+  EXPECT_NE(ChecksumWith(7, {.trace = 1, .square = -2, .steps = 3}, {}), checksum);
+  EXPECT_NE(ChecksumWith(7, {.trace = 1, .square = 2, .steps = 4}, {}), checksum);
 }
 
 TEST(StateChecksum, ChangesWithAnyBitThatLearnersShare) {

@@ -41,6 +41,7 @@ TEST(Trailer, TravelsInAFrame) {
       {.in_sync = false},
       {.came_in_sync = {3, 5}},
       {.shards = {}, .save = true, .state_checksum = 0},
+      {.shards = {}, .doublings = 3},
       {.shards = {{.shard = 0, .sums = {.samples = 4}, .gradient_square = 0.125}}},
   };
   for (const Trailer& trailer : kTrailers) {
@@ -82,6 +83,25 @@ TEST(TickRound, KeepsTheSquaresByShard) {
   EXPECT_EQ(round.gradient_squares(), (std::vector<double>{0.5, 1.5, 2.5, 3.5}));
   round.Begin(map, 0, false, All(map));
   EXPECT_EQ(round.gradient_squares(), std::vector<double>(4)) << "those of the next tick";
+}
+
+TEST(TickRound, RankZeroDecidesTheBatch) {
+  const ShardMap map = AssignShards(4, 2);
+  const auto with = [&](int rank, int doublings) {
+    Trailer trailer = TrailerOf(map, rank);
+    trailer.doublings = doublings;
+    return trailer;
+  };
+  TickRound round = RoundOf(map, 1, false, All(map));
+  EXPECT_FALSE(round.OnTrailer(0, with(0, -1)));
+  EXPECT_TRUE(round.OnTrailer(0, with(0, 3)));
+  round.OnLocal(TrailerOf(map, 1), {});
+  EXPECT_EQ(round.Outcome().doublings, 3);
+  round = RoundOf(map, 0, false, All(map));
+  EXPECT_FALSE(round.OnTrailer(1, with(1, 3))) << "another rank does not";
+  EXPECT_TRUE(round.OnTrailer(1, TrailerOf(map, 1)));
+  round.OnLocal(TrailerOf(map, 0), {});
+  EXPECT_EQ(round.Outcome().doublings, std::nullopt);
 }
 
 TEST(TickRound, SumsAreTheSameForEveryWorldSize) {

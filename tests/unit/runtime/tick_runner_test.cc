@@ -81,15 +81,16 @@ struct TickerOf final : TickRunner::Owner, SampleLedger {
              std::vector<bool> in_sync = {}) {
     const auto ranks = static_cast<std::size_t>(view.current().world_size());
     if (in_sync.empty()) in_sync.assign(ranks, true);
-    team =
-        MakeTeam(view.current(), std::move(in_sync),
-                 finished.empty() ? std::vector<std::vector<NodeIndex>>(ranks) : finished, split);
+    team = MakeTeam(view.current(), std::move(in_sync),
+                    finished.empty() ? std::vector<std::vector<NodeIndex>>(ranks) : finished, split,
+                    tick);
     group.applied_ticks = tick;
     computed_shards.clear();
     times_computed = times_aborted = 0;
     runner->Begin({.membership = view.current().id,
                    .number = tick,
                    .plan = schedule.At(tick),
+                   .before = &group,
                    .self = self_rank,
                    .team = &team,
                    .owner = this});
