@@ -44,10 +44,12 @@ void RunHead(std::span<const std::byte> bytes) {
 // One of two members holds the state of tick 4, the other sends this input.
 void RunHolding(std::span<const std::byte> bytes) {
   constexpr Tick kTicks = 100;
-  const auto holding = DecodeStateSummary(bytes, kTicks, kShards);
+  static const Schedule schedule = *Schedule::Make(
+      {.train_samples = 16, .epochs = kTicks, .global_batch_size = 16, .logical_shards = kShards});
+  const auto holding = DecodeStateSummary(bytes, schedule, /*bitwise=*/true);
   if (!holding) return;
   const Bytes again = EncodeStateSummary(*holding);
-  CHECK(DecodeStateSummary(again.view, kTicks, kShards).has_value(),
+  CHECK(DecodeStateSummary(again.view, schedule, /*bitwise=*/true).has_value(),
         "what was read can be written and read");
   Opening opening(2, 0, {.position = {.has_state = true, .applied_ticks = 4}, .current = true});
   opening.OnOpen(1, *holding);

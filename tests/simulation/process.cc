@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "tests/simulation/run_shards.h"
+#include "trainer/collective/gradient_square.h"
 
 namespace pliant::sim {
 
@@ -129,11 +130,11 @@ TickOutput SimCompute::Run(const Tick& tick, std::size_t shards, const OnPart& o
   TickWork work = tick.work;
   work.tasks.resize(shards);
   if (work.kind == TickKind::kTrain)
-    accumulator_.Begin(work.logical_shards, work.blocks, work.buckets);
+    accumulator_.Begin(work.logical_shards, work.blocks, work.buckets, work.measure);
   TickOutput output;
   const Status status = RunShards(
       program_, accumulator_, buffers_, work,
-      [&](const NodePart& part) { on_part(output.sums.size(), part); }, output);
+      [&](const NodePart& part) { on_part(output.shards.size(), part); }, output);
   CHECK(status.has_value(), "the toy program does not fail");
   return output;
 }
@@ -157,7 +158,7 @@ void SimCompute::AbortTick(std::function<void(TickOutput)> rest) {
   running->rest = std::move(rest);
 }
 
-void SimCompute::Commit(CommitWork work, DoneStatus done) {
+void SimCompute::Commit(CommitWork work, Done<CommitOutput> done) {
   Enqueue({.tick = nullptr, .work = [this, work = std::move(work), done] {
              const Status status = program_.Commit({.epoch = work.epoch,
                                                     .step = work.step,
@@ -165,7 +166,11 @@ void SimCompute::Commit(CommitWork work, DoneStatus done) {
                                                     .buffers = work.buffers.view,
                                                     .sums = work.sums});
              check_();
-             done(status);
+             CommitOutput output;
+             if (work.measure) {
+               output.gradient_square = GradientSquare::Of(work.gradient.view());
+             }
+             done(status.transform([&] { return output; }));
            }});
 }
 

@@ -111,7 +111,7 @@ class SimCompute final : public Compute {
                                                      // take no time
   void RunTick(TickWork work, Compute::OnPart on_part, DoneTick done) override;
   void AbortTick(std::function<void(TickOutput)> rest) override;
-  void Commit(CommitWork work, DoneStatus done) override;
+  void Commit(CommitWork work, Done<CommitOutput> done) override;
   void Evaluated(EvaluationTask evaluation, DoneStatus done) override;
   bool wants_end() const override { return program_.wants_end(); }
   void CopyState(StateSlice slice, Done<std::shared_ptr<const StateCopy>> done) override;

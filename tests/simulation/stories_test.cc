@@ -44,8 +44,8 @@ class Stories : public testing::Test {
   static void SetUpTestSuite() { log::Configure(log::Format::kText, log::Level::kWarning); }
 
   World& Begin(std::uint64_t seed, int learners, Speeds speeds = {.shard = 30ms},
-               const JobSpec& job = kJob) {
-    world_.emplace(seed, job, TheReference(), speeds);
+               const JobSpec& job = kJob, const Reference& reference = TheReference()) {
+    world_.emplace(seed, job, reference, speeds);
     entered_.clear();
     opened_ = {};
     opened_by_.clear();
@@ -105,6 +105,109 @@ TEST_F(Stories, NothingHappens) {
   Begin(1, 3);
   Complete();
   EXPECT_EQ(world_->state_losses(), 0);
+}
+
+// All reports and checkpoints are compared with a training without learners and buckets
+// (World::CheckNoise), and the states of the members with each other.
+TEST_F(Stories, TheNoiseScaleIsTheSameForAnyNumberOfLearnersAndAnyBuckets) {
+  ASSERT_TRUE(TheReference().noise_after.rbegin()->second.scale());
+  JobSpec job = kJob;
+  job.max_learners = 8;
+  std::size_t buckets = 40;
+  for (const int learners : {1, 2, 3, 5, 8}) {
+    SCOPED_TRACE(learners);
+    job.buckets = {.first = buckets, .rest = buckets};
+    buckets /= 2;
+    std::optional<double> reported;
+    then_ = [&](const LearnerId&, const LearnerMessage& message) {
+      const auto* progress = std::get_if<Progress>(&message);
+      if (progress != nullptr && progress->stats) reported = progress->stats->noise_scale;
+    };
+    World& world = Begin(60, learners, {.shard = 30ms}, job);
+    ASSERT_TRUE(world.RunUntil([&] { return world.furthest() > 300; }, 5min));
+    if (learners > 1) KillSoon(world.members_of().at(opened_).members.back().id);
+    Complete();
+    EXPECT_TRUE(reported);
+  }
+}
+
+// The noise scale of this job is several hundred samples.
+const JobSpec kGrowingJob{.data = {.train_samples = 600,
+                                   .test_samples = 20,
+                                   .epochs = 30,
+                                   .global_batch_size = 16,
+                                   .logical_shards = 8,
+                                   .seed = 3,
+                                   .max_doublings = 3},
+                          .max_learners = 8,
+                          .checkpoint_every_steps = 10};
+
+const Reference& GrowingReference() {
+  static const Reference reference = ComputeReference(*Schedule::Make(kGrowingJob.data));
+  return reference;
+}
+
+TEST(GrowingReference, Grows) {
+  const BatchSegments& segments = GrowingReference().schedule->segments();
+  ASSERT_FALSE(segments.empty());
+  EXPECT_GT(segments.front().epoch, 1U);
+  EXPECT_EQ(std::ranges::max(segments, {}, &BatchSegment::doublings).doublings, 3);
+}
+
+// States, noise windows, checkpoints and the ledger of samples are those of the reference.
+TEST_F(Stories, ABatchThatGrowsIsTheSameForAnyNumberOfLearners) {
+  for (const int learners : {1, 2, 3, 5, 8}) {
+    SCOPED_TRACE(learners);
+    Begin(70, learners, {.shard = 5ms}, kGrowingJob, GrowingReference());
+    Complete();
+  }
+}
+
+TEST_F(Stories, ABatchGrowsWhileLearnersComeAndGo) {
+  World& world = Begin(71, 2, {.shard = 5ms}, kGrowingJob, GrowingReference());
+  const Schedule& schedule = *GrowingReference().schedule;
+  const int sizes[] = {5, 3, 8, 1, 4};
+  for (std::uint64_t epoch = 2; epoch < 12; ++epoch) {
+    ASSERT_TRUE(
+        world.RunUntil([&] { return world.furthest() + 4 > schedule.TicksBefore(epoch); }, 5min));
+    world.Want(sizes[epoch % std::size(sizes)]);
+  }
+  Complete();
+}
+
+// The one that decides dies with its decision: some members have it, others do not.
+TEST_F(Stories, ACrashOnTheDecidingTickChangesNothing) {
+  for (std::uint64_t seed = 72; seed < 82 && !HasFailure(); ++seed) {
+    SCOPED_TRACE(seed);
+    World& world = Begin(seed, 3, {.shard = 5ms}, kGrowingJob, GrowingReference());
+    int kills = 0;
+    std::set<Tick> killed_at;
+    world.on_sent = [&](const LearnerId& by, const LearnerId&, Frame& frame) {
+      if (frame.header.kind != FrameKind::kTrailer) return;
+      if (!DecodeTrailer(frame.payload.view).value().doublings) return;
+      if (frame.header.tick < 150 || kills == 4 || !killed_at.insert(frame.header.tick).second)
+        return;
+      ++kills;
+      // Half of the seeds lose the frame to the first receiver, too.
+      if (seed % 2 == 0) Lose(frame);
+      KillSoon(by);
+    };
+    Complete();
+    EXPECT_EQ(kills, 4);
+  }
+}
+
+// All learners are lost, and others continue from a checkpoint in the middle of a larger batch.
+TEST_F(Stories, ABatchThatHasGrownIsRestored) {
+  World& world = Begin(83, 3, {.shard = 5ms}, kGrowingJob, GrowingReference());
+  const Schedule& schedule = *GrowingReference().schedule;
+  const std::uint64_t grown = schedule.segments().back().epoch;
+  ASSERT_TRUE(
+      world.RunUntil([&] { return world.furthest() > schedule.TicksBefore(grown) + 2; }, 5min));
+  ASSERT_TRUE(world.RunUntil([&] { return world.newest_step() > 0; }, 1min));
+  for (Pod* const pod : world.running()) world.Kill(*pod);
+  Complete();
+  EXPECT_EQ(world.state_losses(), 1);
 }
 
 // A learner that enters a membership because of a frame has not handled that frame when the next
@@ -996,7 +1099,7 @@ TEST_F(Stories, WhoOpensWithWhatCannotBeIsAccused) {
                        .current = true};
       if (mode == Reproducibility::kStatistical) {
         // Node 12 is of the tree over the job's shards, not of the tree over its learners.
-        lie = DecodeStateSummary(frame.payload.view, 1'000'000, job.data.logical_shards).value();
+        lie = DecodeStateSummary(frame.payload.view, *Schedule::Make(job.data), true).value();
         lie.finished = {12};
       }
       frame.payload = EncodeStateSummary(lie);

@@ -11,6 +11,7 @@
 #include "base/format.h"
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/collective/tree.h"
+#include "trainer/data/batch_rule.h"
 #include "trainer/data/permutation.h"
 
 namespace pliant::sim {
@@ -46,6 +47,16 @@ void SayReady(const ShardTask& task, GradientSink& sink) {
   for (const ElementRange& part : parts) {
     if (HashWords({task.seed, part.begin, 2}) % 4 != 0) sink.OnReady(part);
   }
+}
+
+// |values|² of at most one chunk, in eight lanes.
+double Square(std::span<const float> values) {
+  std::array<double, 8> lanes{};
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    lanes[i % 8] += static_cast<double>(values[i]) * values[i];
+  }
+  return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) +
+         ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
 }
 
 }  // namespace
@@ -148,16 +159,24 @@ std::uint64_t ToyProgram::Hash() {
   return hash;
 }
 
-Reference ComputeReference(const Schedule& schedule, Habits habits) {
+Reference ComputeReference(Schedule schedule, Habits habits) {
   ToyProgram program(schedule.spec(), 0, habits);
   Reference reference;
   reference.hash_at[program.position()] = program.Hash();
+  NoiseWindow noise = reference.noise_after[0];
   ShardSums evaluation;
-  const int shards = schedule.spec().logical_shards;
+  const DataSpec spec = schedule.spec();
+  BatchSegments batches;
   std::vector<std::uint64_t> seen(schedule.spec().train_samples, 0);
   for (Tick tick = 0; tick < schedule.total_ticks() && !program.wants_end(); ++tick) {
     const TickPlan plan = schedule.At(tick);
+    const int shards = schedule.ShardsAt(tick);
     reference.ticks = tick + 1;
+    // Decided from what is known before the epoch's last tick.
+    if (plan.last_of_epoch && spec.max_doublings > 0 && plan.epoch + 1 < spec.epochs) {
+      Append(batches, spec, plan.epoch + 1, NextDoublings(spec, plan.doublings, noise));
+      schedule = *schedule.With(batches);
+    }
     if (plan.kind == TickKind::kEvaluate) {
       if (!habits.wants_evaluation_results) continue;
       std::vector<ShardSums> sums;
@@ -173,12 +192,14 @@ Reference ComputeReference(const Schedule& schedule, Habits habits) {
     }
     std::vector<std::vector<float>> leaves;
     std::vector<std::byte> buffers(program.info().buffer_bytes);
+    ShardSpread spread;
     for (int shard = 0; shard < shards; ++shard) {
       const ShardTask task = schedule.TaskOf(tick, shard);
       for (const std::uint64_t sample : task.samples) ++seen[sample];
       std::vector<float> gradient(ToyProgram::kParameters);
       EXPECT_TRUE(program.ComputeShard(
           task, gradient, shard == 0 ? std::span(buffers) : std::span<std::byte>(), nullptr));
+      spread.Add(task.samples.size(), Square(gradient));
       leaves.push_back(std::move(gradient));
     }
     std::vector<float> root = SumTree(std::span<const std::vector<float>>(leaves),
@@ -191,12 +212,15 @@ Reference ComputeReference(const Schedule& schedule, Habits habits) {
     for (float& element : root) element /= static_cast<float>(plan.samples);
     EXPECT_TRUE(program.Commit(
         {.epoch = plan.epoch, .step = plan.step, .gradient = root, .buffers = buffers}));
+    if (plan.step % 16 == 0) noise.Add(spread, plan.samples, Square(root));
+    reference.noise_after[plan.step + 1] = noise;
     reference.hash_at[program.position()] = program.Hash();
   }
   for (const std::uint64_t times : seen) {
     if (reference.ticks < schedule.total_ticks()) break;
     EXPECT_EQ(times, schedule.spec().epochs) << "each sample is used once per epoch";
   }
+  reference.schedule = schedule;
   reference.parameters_sha256 = ParametersSha256(program.State());
   return reference;
 }

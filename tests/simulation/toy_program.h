@@ -4,10 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "trainer/data/noise_window.h"
 #include "trainer/data/schedule.h"
 #include "trainer/protocol/program.h"
 
@@ -60,9 +62,11 @@ class ToyProgram final : public Program {
 // The result of an undisturbed training, computed without any part of the runtime.
 struct Reference {
   std::map<std::pair<std::int64_t, std::int64_t>, std::uint64_t> hash_at;  // position
+  std::map<std::uint64_t, NoiseWindow> noise_after;                        // number of steps
   std::string parameters_sha256;                                           // at the end
-  Tick ticks = 0;                                                          // total number of ticks
+  std::optional<Schedule> schedule;  // with the segments that the noise scale decided
+  Tick ticks = 0;                    // total number of ticks
 };
-Reference ComputeReference(const Schedule& schedule, Habits habits = {});
+Reference ComputeReference(Schedule schedule, Habits habits = {});
 
 }  // namespace pliant::sim

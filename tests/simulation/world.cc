@@ -282,7 +282,7 @@ void World::Build(Pod& pod) {
   });
   pod.program = std::make_unique<ToyProgram>(job_.data, job_.ballast_bytes, job_.habits);
   pod.compute = std::make_unique<SimCompute>(
-      *pod.loop, *pod.program, job_.data.logical_shards,
+      *pod.loop, *pod.program, MostShards(job_.data),
       [this, &pod](std::size_t shards) -> Duration {
         if (shards > 0 && program_hangs(pod.id)) return kHang;
         const Duration more = shards == 0 ? commits_take(pod.id) : 0ms;
@@ -329,6 +329,8 @@ void World::Build(Pod& pod) {
                            }
                            if (const auto* left = std::get_if<Left>(&message))
                              CheckHolders(pod, left->message == "left as asked");
+                           if (const auto* progress = std::get_if<Progress>(&message))
+                             CheckNoise(*progress);
                            on_message(pod.id, message);
                          }});
   pod.learner = std::make_unique<LearnerLoop>(
@@ -341,7 +343,7 @@ void World::Build(Pod& pod) {
                      .checkpoint_every = job_.checkpoint_every,
                      .checkpoint_slice_bytes = job_.checkpoint_slice_bytes,
                      .check_state_every_steps = 1,
-                     .buckets = {.first = 8, .rest = 32},
+                     .buckets = job_.buckets,
                      .grace = job_.grace,
                      .step_timeout = job_.step_timeout,
                      .state_slice_bytes = 100,
@@ -552,7 +554,7 @@ void World::CheckHolders(const Pod& gone, bool gracefully) {
     held = true;
     most = std::max(most, pod->applied);
   }
-  const std::uint64_t steps = schedule_.StepsBefore(gone.applied);
+  const std::uint64_t steps = schedule().StepsBefore(gone.applied);
   const bool lost_with_another = held && std::ranges::any_of(RanksOf(gone), [](const Pod* rank) {
                                    return rank->killed_at.has_value();
                                  });
@@ -596,12 +598,12 @@ std::string World::Describe() const {
 void World::CheckLedger() {
   std::vector<int> used(job_.data.train_samples);
   for (Tick tick = 0; tick < reference_.ticks; ++tick) {
-    const TickPlan plan = schedule_.At(tick);
+    const TickPlan plan = schedule().At(tick);
     if (plan.kind != TickKind::kTrain) continue;
     const auto committed = committed_.find(tick);
     if (committed == committed_.end()) return Wrong(Format("tick {} was not committed", tick));
     const auto& shards = computed_[{tick, committed->second}];
-    if (bitwise() && std::ssize(shards) != job_.data.logical_shards) {
+    if (bitwise() && std::ssize(shards) != job_.data.logical_shards << plan.doublings) {
       return Wrong(Format("tick {} has {} shards", tick, shards.size()));
     }
     for (const auto& [shard, samples] : shards) {
@@ -615,12 +617,47 @@ void World::CheckLedger() {
   }
 }
 
+void World::CheckNoise(const Progress& progress) {
+  if (!bitwise() || !progress.stats) return;
+  const auto known = reference_.noise_after.find(progress.step);
+  if (known == reference_.noise_after.end() ||
+      known->second.scale() != progress.stats->noise_scale) {
+    Wrong(Format("another noise scale is reported after step {}", progress.step));
+  }
+}
+
+void World::CheckNoise(const Manifest& manifest) {
+  if (!bitwise()) return;
+  const auto known = reference_.noise_after.find(manifest.position.step);
+  BatchSegments batches = schedule().segments();
+  std::erase_if(batches, [&](const BatchSegment& segment) {
+    return schedule().TicksBefore(segment.epoch) > manifest.position.tick;
+  });
+  if (manifest.position.batches != batches) {
+    Wrong(Format("a manifest has other batches after step {}", manifest.position.step));
+  }
+  if (known == reference_.noise_after.end() || known->second != manifest.position.noise) {
+    Wrong(Format("a manifest has another noise window after step {}", manifest.position.step));
+  }
+}
+
+void World::CheckCheckpoints() {
+  const Result<std::vector<StoredCheckpoint>> steps = ListSteps(store);
+  ASSERT_TRUE(steps) << steps.error();
+  for (const StoredCheckpoint& stored : *steps) {
+    const Result<Manifest> manifest = ReadManifest(store, stored);
+    if (manifest) CheckNoise(*manifest);
+  }
+}
+
 void World::CheckTheEnd(bool one_at_a_time) {
   if (faulty_) return;
   CheckLedger();
+  CheckCheckpoints();
   const Result<Manifest> final = ReadFinal(store);
   ASSERT_TRUE(final) << "no final model: " << final.error();
   EXPECT_EQ(final->parameters_sha256, ended_with_);
+  CheckNoise(*final);
   for (const auto& [name, pod] : pods_) EXPECT_FALSE(pod->running) << name << " is still there";
   if (!one_at_a_time) return;
   Tick last = 0;
@@ -632,8 +669,9 @@ void World::CheckTheEnd(bool one_at_a_time) {
   }
   if (job_.data.test_samples > 0) {
     const Tick ticks = reference_.ticks;
-    EXPECT_EQ(tests, static_cast<int>(ticks / schedule_.ticks_per_epoch()))
-        << "one line per evaluation";
+    const bool ended = ticks == schedule().total_ticks();
+    const std::uint64_t epochs = ended ? job_.data.epochs : schedule().At(ticks).epoch;
+    EXPECT_EQ(tests, static_cast<int>(epochs)) << "one line per evaluation";
   }
   EXPECT_EQ(final->position.tick, reference_.ticks);
 }

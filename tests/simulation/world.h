@@ -48,6 +48,7 @@ struct JobSpec {
   std::size_t backlog_bytes = 0;
   int ranks = 1;  // processes (ranks) per learner pod
   Duration step_timeout{};
+  BucketSizes buckets{.first = 8, .rest = 32};
 };
 
 // One shard of one tick: kind, optimizer steps before it, shard, first sample.
@@ -188,10 +189,16 @@ class World {
   void NoteMembership(const Membership& membership);
   void CheckHolders(const Pod& gone, bool gracefully);
   void CheckProgress();
+  // As the training goes; in Statistical mode no batch grows.
+  const Schedule& schedule() const { return bitwise() ? *reference_.schedule : schedule_; }
   void CheckLedger();
+  // The noise scale, wherever it shows, is that of the undisturbed training.
+  void CheckNoise(const Progress& progress);
+  void CheckNoise(const Manifest& manifest);
+  void CheckCheckpoints();
 
   const JobSpec job_;
-  const Schedule schedule_;
+  const Schedule schedule_;  // as learners get it: no batch has grown yet
   const Reference& reference_;
   const Speeds speeds_;
   Trace trace_;

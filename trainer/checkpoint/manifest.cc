@@ -15,7 +15,11 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::uint64_t kFormat = 1;
+// Written only if the batch has changed, so that programs which do not know that refuse the file
+// instead of counting the epochs wrong.
+constexpr std::uint64_t kFormatWithBatches = 2;
 constexpr std::size_t kMaxFiles = 100'000;
+constexpr std::size_t kMaxSegments = 100'000;
 
 std::unexpected<Error> Corrupt(std::string_view field) {
   return Fail(ErrorCode::kCorrupt, Format("manifest: {} is missing or wrong", field));
@@ -49,6 +53,40 @@ Status Get(const Json& json, const char* field, std::string& value) {
   const auto found = json.find(field);
   if (found == json.end() || !found->is_string()) return Corrupt(field);
   value = found->get<std::string>();
+  return {};
+}
+
+Status Get(const Json& json, const char* field, double& value) {
+  const auto found = json.find(field);
+  if (found == json.end() || !found->is_number()) return Corrupt(field);
+  value = found->get<double>();
+  return {};
+}
+
+Status GetNoise(const Json& json, NoiseWindow& noise) {
+  const auto found = json.find("noise");
+  if (found == json.end()) return {};
+  if (!found->is_object()) return Corrupt("noise");
+  RETURN_IF_ERROR(Get(*found, "trace", noise.trace));
+  RETURN_IF_ERROR(Get(*found, "square", noise.square));
+  RETURN_IF_ERROR(Get(*found, "steps", noise.steps));
+  return noise.valid() ? Status() : Corrupt("noise");
+}
+
+Status GetBatches(const Json& json, BatchSegments& batches) {
+  const auto found = json.find("batches");
+  if (found == json.end() || !found->is_array() || found->empty() || found->size() > kMaxSegments)
+    return Corrupt("batches");
+  for (const Json& item : *found) {
+    BatchSegment segment;
+    std::uint64_t doublings = 0;
+    if (!item.is_object()) return Corrupt("batches");
+    RETURN_IF_ERROR(Get(item, "epoch", segment.epoch));
+    RETURN_IF_ERROR(Get(item, "doublings", doublings));
+    if (doublings > 31) return Corrupt("batches.doublings");
+    segment.doublings = static_cast<int>(doublings);
+    batches.push_back(segment);
+  }
   return {};
 }
 
@@ -108,7 +146,8 @@ Result<std::vector<ManifestFile>> DecodeFiles(std::string_view text) {
 }
 
 std::string EncodeManifest(const Manifest& manifest) {
-  Json json = {{"format", kFormat},
+  const BatchSegments& batches = manifest.position.batches;
+  Json json = {{"format", batches.empty() ? kFormat : kFormatWithBatches},
                {"complete", true},
                {"step", manifest.position.step},
                {"tick", manifest.position.tick},
@@ -122,6 +161,12 @@ std::string EncodeManifest(const Manifest& manifest) {
                {"files", FilesJson(manifest.files)}};
   if (manifest.job.train_samples) json["trainSamples"] = *manifest.job.train_samples;
   if (manifest.job.test_samples) json["testSamples"] = *manifest.job.test_samples;
+  // Written with as many digits as give the same bits when read.
+  if (const NoiseWindow& noise = manifest.position.noise; noise != NoiseWindow{}) {
+    json["noise"] = {{"trace", noise.trace}, {"square", noise.square}, {"steps", noise.steps}};
+  }
+  for (const BatchSegment& segment : batches)
+    json["batches"].push_back({{"epoch", segment.epoch}, {"doublings", segment.doublings}});
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -130,9 +175,9 @@ Result<Manifest> DecodeManifest(std::string_view text) {
   if (!json.is_object()) return Fail(ErrorCode::kCorrupt, "manifest: no JSON object");
   std::uint64_t format = 0;
   RETURN_IF_ERROR(Get(json, "format", format));
-  if (format != kFormat)
-    return Fail(ErrorCode::kCorrupt,
-                Format("manifest: format {} is not supported, only {}", format, kFormat));
+  if (format != kFormat && format != kFormatWithBatches)
+    return Fail(ErrorCode::kCorrupt, Format("manifest: format {} is not supported, only {} and {}",
+                                            format, kFormat, kFormatWithBatches));
   if (const auto complete = json.find("complete"); complete == json.end() || *complete != true)
     return Corrupt("complete");
 
@@ -146,6 +191,8 @@ Result<Manifest> DecodeManifest(std::string_view text) {
   const auto id = ParseMembership(membership);
   if (!id) return Corrupt("membership");
   position.membership = *id;
+  RETURN_IF_ERROR(GetNoise(json, position.noise));
+  if (format == kFormatWithBatches) RETURN_IF_ERROR(GetBatches(json, position.batches));
 
   RETURN_IF_ERROR(Get(json, "seed", manifest.job.seed));
   RETURN_IF_ERROR(Get(json, "globalBatchSize", manifest.job.global_batch_size));

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "base/result.h"
+#include "trainer/data/batch_segments.h"
+#include "trainer/data/noise_window.h"
 #include "trainer/membership/types.h"
 
 namespace pliant {
@@ -28,6 +30,8 @@ struct TrainingPosition {
   Tick tick = 0;            // ticks committed, so also the number of the next tick
   std::uint64_t epoch = 0;  // the epoch of the next tick
   MembershipId membership;  // the membership that wrote the checkpoint
+  NoiseWindow noise;        // empty in old manifests
+  BatchSegments batches;    // likewise
   bool operator==(const TrainingPosition&) const = default;
 };
 

@@ -1,5 +1,6 @@
 #include "trainer/collective/float_loops.h"
 
+#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -9,6 +10,8 @@
 
 namespace pliant {
 namespace {
+
+constexpr std::size_t kLanes = 8;
 
 #if defined(__x86_64__)
 
@@ -21,7 +24,6 @@ bool DividesAsProduct(float divisor) {
   return std::frexp(divisor, &exponent) == 0.5F && exponent > -100 && exponent < 100;
 }
 
-constexpr std::size_t kLanes = 8;
 // The processor's own prefetching stops at every page; prefetching this many floats ahead continues
 // it.
 constexpr std::size_t kAhead = 256;
@@ -98,6 +100,23 @@ PLIANT_AVX2 std::size_t AddDivideWide(float* out, const float* left, const float
   return i;
 }
 
+PLIANT_AVX2 std::size_t SquareWide(std::array<double, kLanes>& lanes, const float* values,
+                                   std::size_t size) {
+  __m256d low = _mm256_setzero_pd();
+  __m256d high = _mm256_setzero_pd();
+  std::size_t i = 0;
+  for (; i + kLanes <= size; i += kLanes) {
+    const __m256d first = _mm256_cvtps_pd(_mm_loadu_ps(values + i));
+    const __m256d second = _mm256_cvtps_pd(_mm_loadu_ps(values + i + kLanes / 2));
+    Prefetch(values + i);
+    low = _mm256_add_pd(low, _mm256_mul_pd(first, first));
+    high = _mm256_add_pd(high, _mm256_mul_pd(second, second));
+  }
+  _mm256_storeu_pd(lanes.data(), low);
+  _mm256_storeu_pd(lanes.data() + kLanes / 2, high);
+  return i;
+}
+
 PLIANT_AVX2 std::size_t CopyWide(float* out, const float* values, std::size_t size) {
   std::size_t i = 0;
   for (; i + 2 * kLanes <= size; i += 2 * kLanes) {
@@ -149,6 +168,20 @@ void AddDivideInto(float* out, const float* left, const float* right, float divi
                                   : AddDivideWide<false>(out, left, right, divisor, size);
 #endif
   for (; i < size; ++i) out[i] = (left[i] + right[i]) / divisor;
+}
+
+double SquareOf(const float* values, std::size_t size) {
+  std::array<double, kLanes> lanes{};
+  std::size_t i = 0;
+#if defined(__x86_64__)
+  if (kHasAvx2) i = SquareWide(lanes, values, size);
+#endif
+  for (; i < size; ++i) {
+    const double value = values[i];
+    lanes[i % kLanes] += value * value;
+  }
+  return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) +
+         ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
 }
 
 void CopyStreamed(float* out, const float* values, std::size_t size) {

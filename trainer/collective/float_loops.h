@@ -14,6 +14,12 @@ void MultiplyInto(float* out, const float* values, float factor, std::size_t siz
 void AddDivideInto(float* out, const float* left, const float* right, float divisor,
                    std::size_t size);
 
+// The sum of the squares of at most a few thousand values, in fp64: eight lanes, of which lane i
+// adds up every eighth square from the i-th on, and then the lanes in one fixed order. The square
+// of a float is exact in fp64, so the bits do not depend on the width of the vectors or on fused
+// operations.
+double SquareOf(const float* values, std::size_t size);
+
 // Copies past the caches, for data that is larger than they are and not read soon: no line is
 // fetched only to be overwritten. `out` is on a cache-line boundary.
 void CopyStreamed(float* out, const float* values, std::size_t size);

@@ -34,8 +34,9 @@ std::size_t GradientAccumulator::BytesFor(std::size_t elements, int shards) {
 }
 
 void GradientAccumulator::Begin(int logical_shards, std::span<const ShardBlock> blocks,
-                                const BucketSizes& sizes) {
+                                const BucketSizes& sizes, bool measure) {
   logical_shards_ = logical_shards;
+  measure_ = measure;
   finished_.clear();
   stack_.clear();
   spare_.clear();
@@ -94,8 +95,9 @@ void GradientAccumulator::AccumulateRest(const OnBucket& on_bucket) {
 // left + (left + (left + leaf)), computed in chunks that fit the cache. The result replaces the
 // leaf. The partial sums stay valid in case the shard is not finished.
 void GradientAccumulator::AccumulateBucket(ElementRange range) {
-  if (stack_.empty()) return;
   const FloatEnvironment environment;  // this may be the program's thread
+  if (measure_) square_.Add(leaf_.view(), range);
+  if (stack_.empty()) return;
   std::array<float, kChunk> scratch;
   for (std::size_t begin = range.begin; begin < range.end(); begin += kChunk) {
     const std::size_t size = std::min(kChunk, range.end() - begin);
@@ -110,7 +112,7 @@ void GradientAccumulator::AccumulateBucket(ElementRange range) {
 }
 
 std::span<const float> GradientAccumulator::left_sibling() const {
-  if (completes_block() || stack_.empty()) return {};
+  if (completes_block() || stack_.empty() || measure_) return {};
   const NodeIndex leaf = NodeOf(logical_shards_, {.first = next_shard(), .count = 1});
   return stack_.back().node + 1 == leaf ? stack_.back().sum.view() : std::span<const float>();
 }
@@ -119,6 +121,7 @@ NodeIndex GradientAccumulator::Accumulate(bool added) {
   CHECK(!added || !left_sibling().empty(), "it was added to something");
   if (completes_block()) {
     AccumulateRest([](std::uint32_t) {});
+    if (measure_) leaf_square_ = square_.Sum();
     finished_.push_back(block_node());
     for (HeldNode& left : stack_) spare_.push_back(std::move(left.sum));
     stack_.clear();
@@ -128,6 +131,7 @@ NodeIndex GradientAccumulator::Accumulate(bool added) {
     NextLeaf();
     return finished_.back().node;
   }
+  if (measure_) leaf_square_ = GradientSquare::Of(leaf_.view());
   HeldNode sum{.node = NodeOf(logical_shards_, {.first = next_shard(), .count = 1}),
                .sum = std::move(leaf_)};
   while (!stack_.empty() && stack_.back().node + 1 == sum.node) {
@@ -158,6 +162,7 @@ void GradientAccumulator::NextLeaf() {
   leaf_ = std::move(spare_.back());
   spare_.pop_back();
   if (!completes_block()) return;
+  if (measure_) square_.Begin(layout_.elements());
   not_ready_.resize(layout_.count());
   for (std::uint32_t bucket = 0; bucket < layout_.count(); ++bucket)
     not_ready_[bucket] = layout_.RangeOf(bucket).size;

@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "trainer/collective/buckets.h"
 #include "trainer/collective/buffer_pool.h"
+#include "trainer/collective/gradient_square.h"
 #include "trainer/collective/tree.h"
 
 namespace pliant {
@@ -41,15 +42,17 @@ class GradientAccumulator {
   using OnBucket = std::function<void(std::uint32_t bucket)>;
 
   // Drops what is held and starts over with these blocks of shards (one rank's part of a ShardMap).
-  void Begin(int logical_shards, std::span<const ShardBlock> blocks, const BucketSizes& sizes);
+  // `measure`: the square of each leaf is wanted.
+  void Begin(int logical_shards, std::span<const ShardBlock> blocks, const BucketSizes& sizes,
+             bool measure = false);
 
   // The next shard to compute. Not allowed when done().
   int next_shard() const;
   bool done() const { return block_ == blocks_.size(); }
   // The memory for its gradient: the caller writes all elements.
   std::span<float> Leaf() { return leaf_.view(); }
-  // The left sibling that the leaf is added to, if it is a leaf too; empty if there is none, or if
-  // AccumulateReady adds it.
+  // The left sibling that the leaf is added to, if it is a leaf too; empty if there is none, if
+  // AccumulateReady adds it, or if the leaf itself must be seen, to be measured.
   std::span<const float> left_sibling() const;
 
   const BucketLayout& buckets() const { return layout_; }
@@ -68,6 +71,8 @@ class GradientAccumulator {
   // that it completed, or 0. An empty shard is a leaf of zeros: it is added like any other.
   // `added`: the leaf already holds the sum with its left sibling.
   NodeIndex Accumulate(bool added = false);
+  // |leaf|² of the leaf that was accumulated last. Only if leaves are measured.
+  double leaf_square() const { return leaf_square_; }
 
   // The finished blocks, by their first shard. They do not change before the next Begin.
   const std::vector<HeldNode>& finished() const { return finished_; }
@@ -90,6 +95,9 @@ class GradientAccumulator {
   std::vector<std::size_t> not_ready_;  // elements of the leaf, by bucket; a block's last leaf only
   std::vector<HeldNode> stack_;         // left siblings in the current block, larger ones first
   std::vector<HeldNode> finished_;
+  bool measure_ = false;
+  GradientSquare square_;  // of the leaf
+  double leaf_square_ = 0;
 };
 
 }  // namespace pliant

@@ -72,6 +72,9 @@ struct JobMetrics::Families {
       registry.AddGauges("pliant_train_loss", {}, "Recent mean training loss.");
   MetricRegistry::Gauges& accuracy = registry.AddGauges(
       "pliant_train_accuracy", {}, "Test accuracy of the newest evaluation, from 0 to 1.");
+  MetricRegistry::Gauges& noise_scale = registry.AddGauges(
+      "pliant_train_noise_scale", {},
+      "Gradient noise scale: the batch beyond which more samples per step pay little.");
   MetricRegistry::Counters& samples = registry.AddCounters(
       "pliant_train_samples_total", {},
       "Training samples of committed steps since the job was created, including repeated steps.");
@@ -201,6 +204,12 @@ std::string JobMetrics::Serialize(const JobProgress& progress, std::size_t conne
     const bool trains = progress.membership && progress.membership->world_size() > 0;
     f.speed.Add({}).Set(trains ? stats.samples_per_second.value_or(0) : 0);
     Families::SetIfKnown(f.accuracy, stats.accuracy);
+    // Unlike them it can become unknown again.
+    if (stats.noise_scale) {
+      f.noise_scale.Add({}).Set(*stats.noise_scale);
+    } else {
+      f.noise_scale.Remove(&f.noise_scale.Add({}));
+    }
     if (stats.last_checkpoint) {
       if (stats.last_checkpoint->unix_seconds > 0) {  // a checkpoint has succeeded
         f.checkpoint_step.Add({}).Set(static_cast<double>(stats.last_checkpoint->step));

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "base/result.h"
+#include "trainer/data/batch_segments.h"
 #include "trainer/data/shard.h"
 #include "trainer/membership/types.h"
 
@@ -30,8 +32,12 @@ struct DataSpec {
   std::uint64_t seed = 0;
   LastBatch last_batch = LastBatch::kKeep;
   DataOrder order = DataOrder::kShuffled;
+  int max_doublings = 0;  // of the batch; 0: it is constant
   bool operator==(const DataSpec&) const = default;
 };
+
+// The largest number of logical shards in a tick.
+inline int MostShards(const DataSpec& spec) { return spec.logical_shards << spec.max_doublings; }
 
 // Optimizer steps of one pass over the data.
 std::uint64_t StepsPerEpoch(std::uint64_t train_samples, std::uint64_t global_batch_size,
@@ -48,42 +54,69 @@ struct TickPlan {
   std::uint64_t samples = 0;       // in this tick, over all shards; never 0
   bool last_of_kind = false;       // the epoch's last optimizer step, or last slice of evaluation
   bool last_of_epoch = false;
+  int doublings = 0;  // of the batch and of the shards
   bool operator==(const TickPlan&) const = default;
 };
 
 // Which samples belong to which tick and shard. An epoch is its optimizer steps, over the training
 // set in its order (DataOrder), and then its evaluation, over the test set in index order.
-// Both are cut into ticks of `global_batch_size` samples (the last one may be short), and every
-// tick into V shards: the first n mod V of them get one sample more, so sizes differ by at most one
-// and shard 0, whose buffers are kept, is never empty.
+// Both are cut into ticks of one global batch (the last one may be short), and every tick into the
+// logical shards: the first n mod V of them get one sample more, so sizes differ by at most one and
+// shard 0, whose buffers are kept, is never empty. Batch and shards may be doubled from an epoch on
+// (BatchSegments).
 //
-// A pure function with random access: nothing is stored or advanced, so a learner that joins or
-// resumes computes its tick like all others.
+// A pure function with random access: nothing is advanced, so a learner that joins or resumes
+// computes its tick like all others.
 class Schedule {
  public:
-  static Result<Schedule> Make(const DataSpec& spec);
+  static Result<Schedule> Make(const DataSpec& spec, const BatchSegments& segments = {});
+
+  // The same job with other segments. kInvalid: no training of the job can have these.
+  Result<Schedule> With(const BatchSegments& segments) const { return Make(spec_, segments); }
 
   const DataSpec& spec() const { return spec_; }
-  std::uint64_t total_ticks() const { return ticks_per_epoch() * spec_.epochs; }
-  std::uint64_t total_steps() const { return steps_per_epoch_ * spec_.epochs; }
-  std::uint64_t steps_per_epoch() const { return steps_per_epoch_; }
-  std::uint64_t ticks_per_epoch() const { return steps_per_epoch_ + evaluations_per_epoch_; }
+  const BatchSegments& segments() const { return segments_; }
+  // As far as the segments say. They change what comes after them only.
+  std::uint64_t total_ticks() const { return TicksBefore(spec_.epochs); }
+  std::uint64_t total_steps() const { return StepsBefore(total_ticks()); }
+  // Those of the first epoch.
+  std::uint64_t steps_per_epoch() const { return runs_.front().steps_per_epoch; }
+  std::uint64_t ticks_per_epoch() const { return runs_.front().ticks_per_epoch; }
 
+  // Ticks before an epoch.
+  Tick TicksBefore(std::uint64_t epoch) const;
   // Optimizer steps in the first `ticks` ticks (at most total_ticks).
   std::uint64_t StepsBefore(Tick ticks) const;
   // Training samples in these ticks; a sample counts each time that it is used.
   std::uint64_t SamplesBefore(Tick ticks) const;
-  TickPlan At(Tick tick) const;                  // tick < total_ticks
-  ShardTask TaskOf(Tick tick, int shard) const;  // shard < logical_shards
+  TickPlan At(Tick tick) const;  // tick < total_ticks
+  // Doublings at a tick, also at the end of the training: those of the last epoch.
+  int DoublingsAt(Tick tick) const { return RunOf(tick).doublings; }
+  int ShardsAt(Tick tick) const { return spec_.logical_shards << DoublingsAt(tick); }
+  ShardTask TaskOf(Tick tick, int shard) const;  // shard < ShardsAt(tick)
+  // The number of samples of one of `parts` parts of a tick of `samples` samples.
+  static std::uint64_t SizeOfPart(std::uint64_t samples, int part, int parts);
   // The same with the tick cut into `parts`, whose sizes differ by at most one. part < parts
   ShardTask PartOf(Tick tick, int part, int parts) const;
 
  private:
-  explicit Schedule(const DataSpec& spec);
+  // Epochs with the same batch. The position of the first of them.
+  struct Run {
+    std::uint64_t epoch = 0;
+    Tick tick = 0;
+    std::uint64_t step = 0;
+    int doublings = 0;
+    std::uint64_t batch_size = 0;
+    std::uint64_t steps_per_epoch = 0;
+    std::uint64_t ticks_per_epoch = 0;
+  };
+
+  Schedule(const DataSpec& spec, const BatchSegments& segments);
+  const Run& RunOf(Tick tick) const;
 
   DataSpec spec_;
-  std::uint64_t steps_per_epoch_ = 0;
-  std::uint64_t evaluations_per_epoch_ = 0;
+  BatchSegments segments_;
+  std::vector<Run> runs_;  // never empty
 };
 
 }  // namespace pliant

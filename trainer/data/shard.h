@@ -30,6 +30,13 @@ struct ShardSums {
   bool operator==(const ShardSums&) const = default;
 };
 
+// A shard as a learner has computed it.
+struct ShardResult {
+  ShardSums sums;
+  double gradient_square = 0;  // |gradient|², in a measured tick
+  bool operator==(const ShardResult&) const = default;
+};
+
 inline ShardSums operator+(const ShardSums& a, const ShardSums& b) {
   return {
       .samples = a.samples + b.samples, .loss = a.loss + b.loss, .correct = a.correct + b.correct};

@@ -124,6 +124,7 @@ Json ToJson(const Progress::Stats& stats) {
   PutNumber(json, "loss", stats.loss);
   PutNumber(json, "samplesPerSecond", stats.samples_per_second);
   PutNumber(json, "accuracy", stats.accuracy);
+  PutNumber(json, "noiseScale", stats.noise_scale);
   if (stats.evaluated_epoch) json["evaluatedEpoch"] = *stats.evaluated_epoch;
   if (stats.learners_asked) json["learnersAsked"] = *stats.learners_asked;
   if (stats.last_checkpoint) json["lastCheckpoint"] = ToJson(*stats.last_checkpoint);
@@ -138,7 +139,8 @@ Progress::Stats ReadStats(JsonFields& fields) {
                         .total_steps = fields.Unsigned("totalSteps"),
                         .loss = ReadNumber(fields, "loss"),
                         .samples_per_second = ReadNumber(fields, "samplesPerSecond"),
-                        .accuracy = ReadNumber(fields, "accuracy")};
+                        .accuracy = ReadNumber(fields, "accuracy"),
+                        .noise_scale = ReadNumber(fields, "noiseScale")};
   if (fields.Has("samples")) stats.samples = fields.Unsigned("samples");
   if (fields.Has("evaluatedEpoch")) stats.evaluated_epoch = fields.Unsigned("evaluatedEpoch");
   if (fields.Has("learnersAsked")) {

@@ -34,13 +34,21 @@ Bytes EncodeStateSummary(const StateSummary& holding) {
   writer.Put(holding.position.evaluation.loss);
   writer.Put(holding.position.evaluation.correct);
   writer.PutText(holding.position.last_line);
+  writer.Put(holding.position.noise.trace);
+  writer.Put(holding.position.noise.square);
+  writer.Put(holding.position.noise.steps);
+  writer.Put(static_cast<std::uint32_t>(holding.position.batches.size()));
+  for (const BatchSegment& segment : holding.position.batches) {
+    writer.Put(segment.epoch);
+    writer.Put(static_cast<std::int32_t>(segment.doublings));
+  }
   writer.Put(static_cast<std::uint32_t>(holding.finished.size()));
   for (const NodeIndex node : holding.finished) writer.Put(node);
   return writer.Take();
 }
 
-Result<StateSummary> DecodeStateSummary(std::span<const std::byte> bytes, Tick total_ticks,
-                                        int logical_shards) {
+Result<StateSummary> DecodeStateSummary(std::span<const std::byte> bytes, const Schedule& schedule,
+                                        bool bitwise) {
   WireReader reader(bytes);
   StateSummary holding;
   holding.position.has_state = reader.Get<std::uint8_t>() != 0;
@@ -52,14 +60,28 @@ Result<StateSummary> DecodeStateSummary(std::span<const std::byte> bytes, Tick t
   holding.position.evaluation.loss = reader.Get<double>();
   holding.position.evaluation.correct = reader.Get<double>();
   holding.position.last_line = reader.GetText();
+  holding.position.noise.trace = reader.Get<double>();
+  holding.position.noise.square = reader.Get<double>();
+  holding.position.noise.steps = reader.Get<double>();
+  const auto segments = reader.Get<std::uint32_t>();
+  for (std::uint32_t i = 0; i < segments && reader.ok(); ++i) {
+    BatchSegment segment{.epoch = reader.Get<std::uint64_t>()};
+    segment.doublings = reader.Get<std::int32_t>();
+    holding.position.batches.push_back(segment);
+  }
   const auto count = reader.Get<std::uint32_t>();
   for (std::uint32_t i = 0; i < count && reader.ok(); ++i) {
     holding.finished.push_back(reader.Get<NodeIndex>());
   }
-  if (holding.position.applied_ticks > total_ticks) {
+  ASSIGN_OR_RETURN(const Schedule its_schedule, schedule.With(holding.position.batches));
+  if (holding.position.applied_ticks > its_schedule.total_ticks()) {
     return Invalid("an opening frame with a tick beyond the end of the job");
   }
-  const auto nodes = 2 * static_cast<NodeIndex>(logical_shards);
+  if (!holding.position.noise.valid()) {
+    return Invalid("an opening frame with an invalid window of the noise scale");
+  }
+  const int shards = bitwise ? its_schedule.ShardsAt(holding.position.applied_ticks) : 0;
+  const auto nodes = 2 * static_cast<NodeIndex>(shards);
   if (std::ranges::any_of(holding.finished,
                           [&](NodeIndex node) { return node == 0 || node >= nodes; })) {
     return Invalid("an opening frame with an invalid node");

@@ -6,6 +6,7 @@
 #include "base/result.h"
 #include "trainer/collective/peer_transport.h"
 #include "trainer/collective/tree.h"
+#include "trainer/data/schedule.h"
 #include "trainer/membership/types.h"
 #include "trainer/protocol/position.h"
 
@@ -24,11 +25,11 @@ struct StateSummary {
 };
 
 Bytes EncodeStateSummary(const StateSummary& holding);
-// kInvalid also if the tick is beyond the end of the job, or if a tree over `logical_shards` shards
-// does not have one of the nodes. 0 shards: a tick cannot have finished nodes, as in Statistical
-// mode, where each membership splits it differently.
-Result<StateSummary> DecodeStateSummary(std::span<const std::byte> bytes, Tick total_ticks,
-                                        int logical_shards);
+// kInvalid also if a training by `schedule` cannot have this position: its segments, ticks or noise
+// window, or if the tree of its next tick does not have one of the nodes. Not bitwise: a tick
+// cannot have finished nodes, because each membership splits it differently.
+Result<StateSummary> DecodeStateSummary(std::span<const std::byte> bytes, const Schedule& schedule,
+                                        bool bitwise);
 
 // The opening of a membership, seen by one of its members. All send each other their state
 // summaries. Ticks start from the furthest state among them and the checkpoints (of states with

@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "trainer/data/batch_segments.h"
+#include "trainer/data/noise_window.h"
 #include "trainer/data/shard.h"
 #include "trainer/membership/types.h"
 
@@ -20,6 +22,9 @@ struct Position {
   ShardSums evaluation;
   // The metrics line of the previous tick; "" if it has none.
   std::string last_line;
+  // It covers the committed steps. While a learner catches up, only that of its own state is valid.
+  NoiseWindow noise;
+  BatchSegments batches;  // decided by these ticks
   bool operator==(const Position&) const = default;
 };
 

@@ -1,6 +1,7 @@
 #include "trainer/protocol/state_check.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 
 #include "trainer/checkpoint/checksum.h"
@@ -13,6 +14,17 @@ std::uint64_t StateChecksum(const StateDict& state) {
   for (const TensorView& tensor : state) {
     if (!tensor.name.starts_with(kModelPrefix) && !tensor.name.starts_with("optimizer.")) continue;
     checksum = HashWords({checksum, ChecksumOf(tensor.bytes)});
+  }
+  return checksum;
+}
+
+std::uint64_t ChecksumWith(std::uint64_t program_state, const NoiseWindow& noise,
+                           const BatchSegments& batches) {
+  std::uint64_t checksum = HashWords({program_state, std::bit_cast<std::uint64_t>(noise.trace),
+                                      std::bit_cast<std::uint64_t>(noise.square),
+                                      std::bit_cast<std::uint64_t>(noise.steps)});
+  for (const BatchSegment& segment : batches) {
+    checksum = HashWords({checksum, segment.epoch, static_cast<std::uint64_t>(segment.doublings)});
   }
   return checksum;
 }

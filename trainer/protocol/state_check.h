@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "trainer/checkpoint/state_dict.h"
+#include "trainer/data/batch_segments.h"
+#include "trainer/data/noise_window.h"
 
 namespace pliant {
 
@@ -13,6 +15,10 @@ namespace pliant {
 // the same bits, with a probability of error of 2^-64. Other data of a program may differ between
 // learners.
 std::uint64_t StateChecksum(const StateDict& state);
+
+// The same with what the runtime keeps of the training besides the program's state.
+std::uint64_t ChecksumWith(std::uint64_t program_state, const NoiseWindow& noise,
+                           const BatchSegments& batches);
 
 // The ranks whose state differs from the most common one; of two equally common states, the one of
 // the lowest rank counts. Ranks without a checksum are not judged.

@@ -6,9 +6,9 @@
 namespace pliant {
 namespace {
 
-ShardMap MapAmong(const std::vector<bool>& in_sync, const WorkSplit& split) {
+ShardMap MapAmong(const std::vector<bool>& in_sync, const WorkSplit& split, Tick tick) {
   const auto computing = static_cast<int>(std::ranges::count(in_sync, true));
-  return AssignShardsAmong(split.MapOf(computing).logical_shards, in_sync);
+  return AssignShardsAmong(split.MapOf(tick, computing).logical_shards, in_sync);
 }
 
 std::vector<int> LearnersOfRanks(const Membership& membership) {
@@ -25,19 +25,25 @@ std::vector<int> LearnersOfRanks(const Membership& membership) {
 
 int Team::members_in_sync() const { return static_cast<int>(std::ranges::count(in_sync, true)); }
 
-void Team::OnCameInSync(const std::vector<int>& ranks, const WorkSplit& split) {
+void Team::OnCameInSync(const std::vector<int>& ranks, const WorkSplit& split, Tick next) {
   for (const int rank : ranks) in_sync[static_cast<std::size_t>(rank)] = true;
-  map = MapAmong(in_sync, split);
+  map = MapAmong(in_sync, split, next);
+}
+
+void Team::BeginTick(const WorkSplit& split, Tick tick) {
+  if (map.logical_shards != split.MapOf(tick, members_in_sync()).logical_shards)
+    map = MapAmong(in_sync, split, tick);
 }
 
 Team MakeTeam(const Membership& membership, std::vector<bool> in_sync,
-              const std::vector<std::vector<NodeIndex>>& finished, const WorkSplit& split) {
+              const std::vector<std::vector<NodeIndex>>& finished, const WorkSplit& split,
+              Tick first) {
   Team team{.in_sync = std::move(in_sync),
             .learner_of_rank = LearnersOfRanks(membership),
             .learners = membership.learners(),
             .map = {},
             .redo = {}};
-  team.map = MapAmong(team.in_sync, split);
+  team.map = MapAmong(team.in_sync, split, first);
   team.redo = ReassignMissingShards(team.map.logical_shards, finished, team.in_sync);
   return team;
 }

@@ -25,12 +25,15 @@ struct Team {
 
   // Call it after each committed tick; the first one ends `redo`.
   void OnCommitted() { redo.reset(); }
-  // These ranks compute from the next tick on.
-  void OnCameInSync(const std::vector<int>& ranks, const WorkSplit& split);
+  // These ranks compute from the next tick on, which is `next`.
+  void OnCameInSync(const std::vector<int>& ranks, const WorkSplit& split, Tick next);
+  // The shards of the next tick may be others than those of the one before.
+  void BeginTick(const WorkSplit& split, Tick tick);
 };
 
 // `finished`, by rank: nodes of the first tick's tree that the members brought along.
 Team MakeTeam(const Membership& membership, std::vector<bool> in_sync,
-              const std::vector<std::vector<NodeIndex>>& finished, const WorkSplit& split);
+              const std::vector<std::vector<NodeIndex>>& finished, const WorkSplit& split,
+              Tick first);
 
 }  // namespace pliant

@@ -17,6 +17,8 @@ Bytes EncodeTrailer(const Trailer& trailer) {
   writer.Put(static_cast<std::uint8_t>(trailer.may_drain));
   writer.Put(static_cast<std::uint8_t>(trailer.state_checksum.has_value()));
   writer.Put(trailer.state_checksum.value_or(0));
+  writer.Put(static_cast<std::uint8_t>(trailer.doublings.has_value()));
+  writer.Put(static_cast<std::int32_t>(trailer.doublings.value_or(0)));
   writer.PutText(trailer.announced ? EncodeMembership(*trailer.announced) : "");
   writer.Put(static_cast<std::uint32_t>(trailer.shards.size()));
   for (const Trailer::Shard& shard : trailer.shards) {
@@ -24,6 +26,7 @@ Bytes EncodeTrailer(const Trailer& trailer) {
     writer.Put(shard.sums.samples);
     writer.Put(shard.sums.loss);
     writer.Put(shard.sums.correct);
+    writer.Put(shard.gradient_square);
   }
   writer.Put(static_cast<std::uint8_t>(trailer.in_sync));
   writer.Put(static_cast<std::uint32_t>(trailer.came_in_sync.size()));
@@ -39,6 +42,9 @@ Result<Trailer> DecodeTrailer(std::span<const std::byte> bytes) {
   const bool has_checksum = reader.Get<std::uint8_t>() != 0;
   const auto checksum = reader.Get<std::uint64_t>();
   if (has_checksum) trailer.state_checksum = checksum;
+  const bool has_doublings = reader.Get<std::uint8_t>() != 0;
+  const auto doublings = reader.Get<std::int32_t>();
+  if (has_doublings) trailer.doublings = doublings;
   const std::string_view announced = reader.GetText();
   if (!announced.empty()) {
     ASSIGN_OR_RETURN(trailer.announced, DecodeMembership(announced));
@@ -49,6 +55,7 @@ Result<Trailer> DecodeTrailer(std::span<const std::byte> bytes) {
     shard.sums.samples = reader.Get<double>();
     shard.sums.loss = reader.Get<double>();
     shard.sums.correct = reader.Get<double>();
+    shard.gradient_square = reader.Get<double>();
     trailer.shards.push_back(shard);
   }
   trailer.in_sync = reader.Get<std::uint8_t>() != 0;
@@ -74,9 +81,11 @@ void TickRound::Begin(const ShardMap& map, int self, bool needs_buffers,
   in_sync_ = in_sync;
   missing_ = static_cast<int>(std::ranges::count(in_sync, true));
   sums_.assign(static_cast<std::size_t>(map.logical_shards), {});
+  gradient_squares_.assign(sums_.size(), 0);
   buffers_.reset();
   save_ = false;
   may_drain_ = true;
+  doublings_.reset();
   announced_.reset();
   state_checksums_.assign(ranks, std::nullopt);
   came_in_sync_.clear();
@@ -110,7 +119,14 @@ Status TickRound::OnTrailer(int rank, const Trailer& trailer) {
       })) {
     return Invalid("a trailer that names a member that does not catch up");
   }
+  if (std::ranges::any_of(trailer.shards,
+                          [](const Trailer::Shard& shard) { return shard.gradient_square < 0; })) {
+    return Invalid("a trailer with a negative square");
+  }
   if (trailer.save && rank != 0) return Invalid("a checkpoint request from a rank other than 0");
+  if (trailer.doublings && (rank != 0 || *trailer.doublings < 0)) {
+    return Invalid("a batch that it should not decide");
+  }
   Take(rank, trailer);
   return {};
 }
@@ -120,11 +136,13 @@ void TickRound::Take(int rank, const Trailer& trailer) {
   --missing_;
   for (const Trailer::Shard& shard : trailer.shards) {
     sums_[static_cast<std::size_t>(shard.shard)] = shard.sums;
+    gradient_squares_[static_cast<std::size_t>(shard.shard)] = shard.gradient_square;
   }
   save_ |= trailer.save;
   came_in_sync_.insert(trailer.came_in_sync.begin(), trailer.came_in_sync.end());
   state_checksums_[static_cast<std::size_t>(rank)] = trailer.state_checksum;
   may_drain_ &= trailer.may_drain;
+  if (trailer.doublings) doublings_ = trailer.doublings;
   if (trailer.announced && (!announced_ || announced_->id < trailer.announced->id)) {
     announced_ = trailer.announced;
   }
@@ -143,6 +161,7 @@ TickOutcome TickRound::Outcome() const {
   return {.sums = SumShards(sums_),
           .save = save_,
           .may_drain = may_drain_,
+          .doublings = doublings_,
           .announced = announced_,
           .differing = DifferingRanks(state_checksums_),
           .came_in_sync = {came_in_sync_.begin(), came_in_sync_.end()}};

@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "trainer/collective/peer_transport.h"
 #include "trainer/collective/tree.h"
+#include "trainer/data/noise_window.h"
 #include "trainer/membership/types.h"
 #include "trainer/protocol/program.h"
 
@@ -20,6 +21,7 @@ struct Trailer {
   struct Shard {
     int shard = 0;
     ShardSums sums;
+    double gradient_square = 0;  // as in ShardResult
     bool operator==(const Shard&) const = default;
   };
   std::vector<Shard> shards;  // computed by the sender
@@ -27,6 +29,7 @@ struct Trailer {
   // The sender must leave, and no coordinator arranges it: when all members set this, they write a
   // checkpoint and leave.
   bool may_drain = false;
+  std::optional<int> doublings;                 // from rank 0: of the batch in the next epoch
   std::optional<Membership> announced;          // to switch to, at the end of this tick
   std::optional<std::uint64_t> state_checksum;  // of the state before this tick, at intervals
   bool in_sync = true;            // it holds the state before this tick; else it catches up
@@ -39,9 +42,11 @@ Result<Trailer> DecodeTrailer(std::span<const std::byte> bytes);
 
 // The result of a completed tick, equal on all members.
 struct TickOutcome {
-  ShardSums sums;  // over all shards, along the tree
+  ShardSums sums;      // over all shards, along the tree
+  ShardSpread spread;  // in a measured tick
   bool save = false;
   bool may_drain = false;
+  std::optional<int> doublings;
   std::optional<Membership> announced;
   std::vector<int> differing;     // ranks whose state is not that of the others
   std::vector<int> came_in_sync;  // ranks that have caught up, ascending
@@ -65,7 +70,9 @@ class TickRound {
 
   bool local_done() const { return received_[static_cast<std::size_t>(self_)]; }
   bool done() const { return missing_ == 0 && (!needs_buffers_ || buffers_.has_value()); }
-  TickOutcome Outcome() const;  // requires done()
+  // Both require done(). Outcome() lacks the spread.
+  TickOutcome Outcome() const;
+  const std::vector<double>& gradient_squares() const { return gradient_squares_; }  // by shard
   Bytes buffers() const { return buffers_.value_or(Bytes{}); }
   int buffers_rank() const { return buffers_rank_; }  // the rank that computes shard 0
   const std::vector<int>& shards_of(int rank) const {
@@ -83,10 +90,12 @@ class TickRound {
   std::vector<bool> received_;  // by rank
   std::vector<bool> in_sync_;
   int missing_ = 0;
-  std::vector<ShardSums> sums_;  // by shard
+  std::vector<ShardSums> sums_;           // by shard
+  std::vector<double> gradient_squares_;  // by shard
   std::optional<Bytes> buffers_;
   bool save_ = false;
   bool may_drain_ = true;
+  std::optional<int> doublings_;
   std::optional<Membership> announced_;
   std::vector<std::optional<std::uint64_t>> state_checksums_;  // by rank
   std::set<int> came_in_sync_;

@@ -34,24 +34,28 @@ void CatchUp::Advance() {
     backlog_.pop_front();
     const bool last = last_ && backlog_.empty();
     if (tick.plan.kind == TickKind::kEvaluate && !tick.evaluation) {
-      parts_.owner.OnMissedTickApplied(tick, last);
+      parts_.owner.OnMissedTickApplied(tick, {}, last);
       continue;
     }
     busy_ = true;
-    const auto done = parts_.tasks.Guard<Status>([this, tick, last](const Status& applied) {
-      if (!applied) return parts_.owner.OnCatchUpFailed(applied.error());
-      parts_.owner.OnMissedTickApplied(tick, last);
-      busy_ = false;
-      parts_.owner.OnCatchUpStep();
-    });
+    const auto done = parts_.tasks.Guard<Result<CommitOutput>>(
+        [this, tick, last](const Result<CommitOutput>& applied) {
+          if (!applied) return parts_.owner.OnCatchUpFailed(applied.error());
+          parts_.owner.OnMissedTickApplied(tick, *applied, last);
+          busy_ = false;
+          parts_.owner.OnCatchUpStep();
+        });
     if (tick.evaluation) {
-      parts_.compute.Evaluated(*tick.evaluation, done);
+      parts_.compute.Evaluated(*tick.evaluation, [done](const Status& status) {
+        done(status.transform([] { return CommitOutput{}; }));
+      });
     } else {
       parts_.compute.Commit({.epoch = tick.plan.epoch,
                              .step = tick.plan.step,
                              .gradient = tick.gradient,
                              .buffers = tick.buffers,
-                             .sums = tick.sums},
+                             .sums = tick.sums,
+                             .measure = IsMeasured(tick.plan)},
                             done);
     }
   }

@@ -22,6 +22,7 @@ struct MissedTick {
   FloatBuffer gradient;
   Bytes buffers;
   ShardSums sums;
+  ShardSpread spread;                        // if it is measured
   std::optional<EvaluationTask> evaluation;  // ended by this tick, if the program wants its result
   Position after;
 };
@@ -38,7 +39,8 @@ class CatchUp {
     virtual void OnStateLoaded(const Position& position) = 0;
     // The tick was applied to the program's state, or to the sums that belong to it. `last`: the
     // member is in sync after it.
-    virtual void OnMissedTickApplied(const MissedTick& tick, bool last) = 0;
+    virtual void OnMissedTickApplied(const MissedTick& tick, const CommitOutput& output,
+                                     bool last) = 0;
     // The program has ended its call. The owner decides what follows, and may destroy this.
     virtual void OnCatchUpStep() = 0;
     virtual void OnCatchUpFailed(const Error& error) = 0;

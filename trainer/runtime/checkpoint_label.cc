@@ -12,8 +12,9 @@ JobIdentity JobOf(const DataSpec& spec) {
           .test_samples = spec.test_samples};
 }
 
-CheckpointLabel LabelOf(const Schedule& schedule, Tick applied, MembershipId membership,
+CheckpointLabel LabelOf(const Schedule& schedule, const Position& state, MembershipId membership,
                         std::string framework) {
+  const Tick applied = state.applied_ticks;
   // An evaluation is repeated as a whole. Until its end, when the program receives the result and
   // may change the state, the state is as before it.
   const Tick total = schedule.total_ticks();
@@ -25,7 +26,9 @@ CheckpointLabel LabelOf(const Schedule& schedule, Tick applied, MembershipId mem
   return {.position = {.step = schedule.StepsBefore(applied),
                        .tick = tick,
                        .epoch = tick < total ? schedule.At(tick).epoch : schedule.spec().epochs,
-                       .membership = membership},
+                       .membership = membership,
+                       .noise = state.noise,
+                       .batches = state.batches},
           .job = JobOf(schedule.spec()),
           .framework = std::move(framework)};
 }

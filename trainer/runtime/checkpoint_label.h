@@ -4,15 +4,16 @@
 
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/data/schedule.h"
+#include "trainer/protocol/position.h"
 
 namespace pliant {
 
 // The fields that must be equal in two jobs so that one can continue from the other's checkpoint.
 JobIdentity JobOf(const DataSpec& spec);
 
-// The label of a state after `applied` ticks. Within an evaluation the position is the evaluation's
+// The label of a state. Within an evaluation the position is the evaluation's
 // beginning.
-CheckpointLabel LabelOf(const Schedule& schedule, Tick applied, MembershipId membership,
+CheckpointLabel LabelOf(const Schedule& schedule, const Position& state, MembershipId membership,
                         std::string framework);
 
 }  // namespace pliant

@@ -30,6 +30,7 @@ struct TickWork {
   std::vector<ShardBlock> blocks;  // of this learner's rank
   std::vector<ShardTask> tasks;    // the shards of the blocks, in order
   bool check_state = false;        // TickOutput::state_checksum is wanted
+  bool measure = false;            // ShardResult::gradient_square is wanted
   BucketSizes buckets = Reduction::kBucketSizes;
   bool parts_early = true;  // hand out each finished bucket; false: when its block is done
 };
@@ -42,9 +43,9 @@ struct NodePart {
 
 // The finished part of a TickWork.
 struct TickOutput {
-  std::vector<ShardSums> sums;  // of the finished tasks: the first ones, in order
-  std::vector<HeldNode> nodes;  // in training: each finished shard is in one of them
-  Bytes buffers;                // written by shard 0; empty if that is not finished
+  std::vector<ShardResult> shards;  // of the finished tasks: the first ones, in order
+  std::vector<HeldNode> nodes;      // in training: each finished shard is in one of them
+  Bytes buffers;                    // written by shard 0; empty if that is not finished
   std::optional<std::uint64_t> state_checksum;  // of the state that the tick began with
   Duration data_wait{};                         // waiting for samples
 };
@@ -55,6 +56,11 @@ struct CommitWork {
   FloatBuffer gradient;
   Bytes buffers;
   ShardSums sums;
+  bool measure = false;  // CommitOutput::gradient_square is wanted
+};
+
+struct CommitOutput {
+  double gradient_square = 0;  // |gradient|²
 };
 
 // Runs a Program off the event loop, one operation at a time in the order of the calls, so that
@@ -84,7 +90,7 @@ class Compute {
   // an empty output.
   virtual void AbortTick(std::function<void(TickOutput)> rest) = 0;
 
-  virtual void Commit(CommitWork work, DoneStatus done) = 0;
+  virtual void Commit(CommitWork work, Done<CommitOutput> done) = 0;
   virtual void Evaluated(EvaluationTask evaluation, DoneStatus done) = 0;
   // Program::wants_end as of the last completed change of the state.
   virtual bool wants_end() const = 0;

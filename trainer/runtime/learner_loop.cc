@@ -35,8 +35,8 @@ std::size_t BytesOf(const StateDict& state) {
 LearnerLoop::Impl::Impl(LearnerOptions options, Schedule schedule, LearnerParts parts,
                         std::function<void(LearnerExit)> on_exit)
     : options_(std::move(options)),
-      schedule_(std::move(schedule)),
-      split_(schedule_, options_.reproducibility),
+      state_(std::move(schedule)),
+      split_(state_.schedule, options_.reproducibility),
       parts_(parts),
       on_exit_(std::move(on_exit)),
       hang_watch_(options_.step_timeout, tasks_, parts.compute,
@@ -48,11 +48,12 @@ LearnerLoop::Impl::Impl(LearnerOptions options, Schedule schedule, LearnerParts 
                           .parameters_sha256 = "",
                           .program_hangs = true});
                   }),
-      early_(LimitsFor({.gradient_bytes = CountOf(parts) * sizeof(float),
-                        .buffer_bytes = parts.compute.info().buffer_bytes,
-                        .logical_shards = static_cast<std::size_t>(schedule_.spec().logical_shards),
-                        .ticks_ahead = MaxBacklog(options_.backlog_bytes, CountOf(parts)),
-                        .state_batch_bytes = options_.state_batch_bytes})),
+      early_(
+          LimitsFor({.gradient_bytes = CountOf(parts) * sizeof(float),
+                     .buffer_bytes = parts.compute.info().buffer_bytes,
+                     .logical_shards = static_cast<std::size_t>(MostShards(state_.schedule.spec())),
+                     .ticks_ahead = MaxBacklog(options_.backlog_bytes, CountOf(parts)),
+                     .state_batch_bytes = options_.state_batch_bytes})),
       max_backlog_(MaxBacklog(options_.backlog_bytes, CountOf(parts))),
       states_(options_.state_batch_bytes,
               [this](int rank, Frame frame) { peers_.SendTo(rank, std::move(frame)); }),
@@ -196,14 +197,15 @@ Progress LearnerLoop::Impl::MakeProgress() {
   reported_ = stats_;
   if (IsMember() || phase_ == Phase::kFinishing) progress.membership = view_.current().id;
   if (progress.membership && view_.rank() == 0) {
-    const Tick tick = std::min<Tick>(state_.applied(), schedule_.total_ticks() - 1);
+    const Tick tick = std::min<Tick>(state_.applied(), state_.schedule.total_ticks() - 1);
     progress.stats = Progress::Stats{
-        .epoch = schedule_.At(tick).epoch,
-        .total_steps = state_.at_the_end() ? state_.step() : schedule_.total_steps(),
-        .samples = schedule_.SamplesBefore(state_.applied()),
+        .epoch = state_.schedule.At(tick).epoch,
+        .total_steps = state_.at_the_end() ? state_.step() : state_.schedule.total_steps(),
+        .samples = state_.schedule.SamplesBefore(state_.applied()),
         .loss = state_.metrics.loss(),
         .samples_per_second = state_.metrics.samples_per_second(),
         .accuracy = state_.metrics.accuracy(),
+        .noise_scale = state_.group.noise.scale(),
         .evaluated_epoch = state_.metrics.evaluated_epoch(),
         .last_checkpoint = checkpoints_.report()};
     if (learners_asked_ > 0) progress.stats->learners_asked = learners_asked_;

@@ -172,12 +172,12 @@ class LearnerLoop::Impl final : public PeerHandler,
   // The program's state is changing to that after the tick.
   bool committing() const { return training_ && training_->committing(); }
   CheckpointLabel Label() const {
-    return LabelOf(schedule_, state_.applied(), view_.current().id, options_.framework);
+    return LabelOf(state_.schedule, state_.group, view_.current().id, options_.framework);
   }
 
   const LearnerOptions options_;
-  const Schedule schedule_;
-  const WorkSplit split_;
+  TrainingState state_;
+  const WorkSplit split_;  // by the schedule in state_
   const LearnerParts parts_;
   const std::function<void(LearnerExit)> on_exit_;
 
@@ -193,7 +193,6 @@ class LearnerLoop::Impl final : public PeerHandler,
   VolumeRetry volume_retry_;
   HangWatch hang_watch_;
 
-  TrainingState state_{schedule_};
   LearnerStats stats_;     // without `member`
   LearnerStats reported_;  // as of the last heartbeat
   MembershipView view_{options_.self};

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "trainer/data/batch_rule.h"
 #include "trainer/runtime/learner_loop_impl.h"
 
 namespace pliant {
@@ -94,13 +95,13 @@ void LearnerLoop::Impl::Enter(Membership membership, std::vector<Member> before)
   opening_.emplace(OpeningRun::Options{.membership = view_.current().id,
                                        .world_size = view_.current().world_size(),
                                        .self = view_.rank(),
-                                       .job = JobOf(schedule_.spec()),
+                                       .job = JobOf(state_.schedule.spec()),
                                        .bitwise = split_.bitwise(),
                                        .timeout = options_.opening_timeout},
                    OpeningRun::Parts{.tasks = tasks_,
                                      .compute = parts_.compute,
                                      .checkpointer = parts_.checkpointer,
-                                     .schedule = schedule_,
+                                     .schedule = state_.schedule,
                                      .peers = peers_,
                                      .states = states_,
                                      .volume_retry = volume_retry_,
@@ -188,11 +189,17 @@ void LearnerLoop::Impl::BeginTraining() {
 }
 
 Trailer LearnerLoop::Impl::TrailerHead(const TickPlan& plan) {
+  const DataSpec& spec = state_.schedule.spec();
+  const bool decides = view_.rank() == 0 && plan.last_of_epoch && spec.max_doublings > 0;
   return {.shards = {},
           .save = view_.rank() == 0 && checkpoints_.Due(plan, state_.applied() + 1),
           // Without a coordinator nobody arranges who continues: if all have to leave, they save
           // and exit.
           .may_drain = drain_vote_ || (gone_by_ && !session_.linked()),
+          // All follow rank 0, also those that catch up and do not know the state yet.
+          .doublings = decides
+                           ? std::optional(NextDoublings(spec, plan.doublings, state_.own.noise))
+                           : std::nullopt,
           .announced = view_.announcement()};
 }
 

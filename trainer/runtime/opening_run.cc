@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/check.h"
 #include "base/format.h"
 #include "base/log.h"
 
@@ -62,10 +63,8 @@ bool OpeningRun::OnLost(int rank) {
 // ---- What the members hold ----
 
 Status OpeningRun::OnOpenFrame(int rank, const Frame& frame) {
-  ASSIGN_OR_RETURN(
-      const StateSummary holding,
-      DecodeStateSummary(frame.payload.view, parts_.schedule.total_ticks(),
-                         options_.bitwise ? parts_.schedule.spec().logical_shards : 0));
+  ASSIGN_OR_RETURN(const StateSummary holding,
+                   DecodeStateSummary(frame.payload.view, parts_.schedule, options_.bitwise));
   opening_.OnOpen(rank, holding);
   parts_.owner.OnOpeningNews();
   return {};
@@ -127,12 +126,11 @@ void OpeningRun::OnStateFrame(int rank, const Frame& frame) {
   }
   if ((frame.header.node & kLastOfBatch) != 0) parts_.peers.AskForMoreState(rank);
   if (!receiver_->done()) return;
-  if (receiver_->applied_ticks() > parts_.schedule.total_ticks()) {
-    return parts_.owner.OnViolation(rank, "a state of a tick that the job does not have");
-  }
   StateSummary holding = *opening_.holding(rank);
+  if (receiver_->applied_ticks() != holding.position.applied_ticks) {
+    return parts_.owner.OnViolation(rank, "a state of another tick than it said");
+  }
   holding.position.has_state = true;
-  holding.position.applied_ticks = receiver_->applied_ticks();
   holding.current = opening_.own().current;
   holding.finished.clear();
   receiver_.reset();
@@ -190,8 +188,7 @@ void OpeningRun::OnNewest(const Result<StoredCheckpoint>& newest) {
         OnRestored(std::move(found));
       }));
   if (!newest && !furthest) return parts_.checkpointer.RestoreFirst(options_.job, restored);
-  if (!newest ||
-      (furthest && newest->step <= parts_.schedule.StepsBefore(furthest->position.applied_ticks))) {
+  if (!newest || (furthest && newest->step <= StepsBefore(furthest->position))) {
     return Settle();
   }
   parts_.checkpointer.Restore(options_.job, restored);
@@ -227,13 +224,12 @@ void OpeningRun::OnRestored(Result<Restored> restored) {
     log::Warning("checkpoint passed over", {{"cause", passed_over}});
   }
   const TrainingPosition& position = restored->manifest.position;
-  if (!IsOfThisSchedule(position)) {
-    return parts_.owner.Fail(
-        {ErrorCode::kInvalid,
-         Format("the checkpoint of step {} is of a job with other data or epochs", position.step)});
+  if (const Status fits = CheckPosition(position); !fits) {
+    return parts_.owner.Fail({ErrorCode::kInvalid, Format("the checkpoint of step {} {}",
+                                                          position.step, fits.error().message)});
   }
   // Newer checkpoints may have failed verification.
-  if (furthest && position.step <= parts_.schedule.StepsBefore(furthest->position.applied_ticks)) {
+  if (furthest && position.step <= StepsBefore(furthest->position)) {
     return Settle();
   }
   parts_.volume_retry.Reset();
@@ -242,13 +238,28 @@ void OpeningRun::OnRestored(Result<Restored> restored) {
       std::make_shared<const StateCopy>(std::move(restored->state)),
       {.position = {.has_state = true,
                     .applied_ticks = position.tick,
-                    .lineage = options_.bitwise ? MembershipId{} : position.membership},
+                    .lineage = options_.bitwise ? MembershipId{} : position.membership,
+                    .noise = position.noise,
+                    .batches = position.batches},
        .current = true});
 }
 
-bool OpeningRun::IsOfThisSchedule(const TrainingPosition& position) const {
-  return position.tick <= parts_.schedule.total_ticks() &&
-         parts_.schedule.StepsBefore(position.tick) == position.step;
+std::uint64_t OpeningRun::StepsBefore(const Position& position) const {
+  const Result<Schedule> schedule = parts_.schedule.With(position.batches);
+  CHECK(schedule, "segments are checked where they come from");
+  return schedule->StepsBefore(position.applied_ticks);
+}
+
+Status OpeningRun::CheckPosition(const TrainingPosition& position) const {
+  if (!position.batches.empty() && parts_.schedule.spec().max_doublings == 0) {
+    return Invalid("is of a job whose batch grew, and this job's is constant");
+  }
+  const Result<Schedule> schedule = parts_.schedule.With(position.batches);
+  if (!schedule || position.tick > schedule->total_ticks() ||
+      schedule->StepsBefore(position.tick) != position.step) {
+    return Invalid("is of a job with other data or epochs");
+  }
+  return {};
 }
 
 void OpeningRun::Settle() {

@@ -47,7 +47,7 @@ class OpeningRun {
     Tasks& tasks;
     Compute& compute;
     Checkpointer& checkpointer;
-    const Schedule& schedule;
+    const Schedule& schedule;  // of the job; it may have any segments
     Peers& peers;
     StateServer& states;
     VolumeRetry& volume_retry;
@@ -91,7 +91,10 @@ class OpeningRun {
   void OnNewest(const Result<StoredCheckpoint>& newest);
   void ContinueWithout(const Error& error);  // fails if nobody holds a state
   void OnRestored(Result<Restored> restored);
-  bool IsOfThisSchedule(const TrainingPosition& position) const;
+  // Optimizer steps before the position of a member's state.
+  std::uint64_t StepsBefore(const Position& position) const;
+  // kInvalid: the job cannot have come to this position.
+  Status CheckPosition(const TrainingPosition& position) const;
   void Settle();  // no checkpoint is ahead of the members' states
   void SayWhatItHolds() {
     parts_.peers.SendToAll(FrameKind::kOpen, EncodeStateSummary(opening_.own()));

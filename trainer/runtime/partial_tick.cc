@@ -16,10 +16,10 @@ const std::vector<int>& PartialTick::Ask(const std::vector<int>& own) {
 }
 
 void PartialTick::Add(TickKind kind, int logical_shards, const TickOutput& output) {
-  CHECK(output.sums.size() <= asked_.size(), "no more shards than were asked for");
-  sums_.resize(static_cast<std::size_t>(logical_shards));
-  for (std::size_t i = 0; i < output.sums.size(); ++i) {
-    sums_[static_cast<std::size_t>(asked_[i])] = output.sums[i];
+  CHECK(output.shards.size() <= asked_.size(), "no more shards than were asked for");
+  results_.resize(static_cast<std::size_t>(logical_shards));
+  for (std::size_t i = 0; i < output.shards.size(); ++i) {
+    results_[static_cast<std::size_t>(asked_[i])] = output.shards[i];
     if (kind == TickKind::kEvaluate) {
       const ShardBlock shard{.first = asked_[i], .count = 1};
       nodes_.push_back({.node = NodeOf(logical_shards, shard), .sum = {}});
@@ -30,19 +30,19 @@ void PartialTick::Add(TickKind kind, int logical_shards, const TickOutput& outpu
 }
 
 void PartialTick::Clear() {
-  sums_.clear();
+  results_.clear();
   nodes_.clear();
   buffers_ = {};
 }
 
 bool PartialTick::IsFinished(int shard) const {
   const auto index = static_cast<std::size_t>(shard);
-  return index < sums_.size() && sums_[index].has_value();
+  return index < results_.size() && results_[index].has_value();
 }
 
-const ShardSums& PartialTick::SumsOf(int shard) const {
+const ShardResult& PartialTick::ResultOf(int shard) const {
   CHECK(IsFinished(shard), "a computed tick has all of its shards");
-  return *sums_[static_cast<std::size_t>(shard)];
+  return *results_[static_cast<std::size_t>(shard)];
 }
 
 std::vector<NodeIndex> PartialTick::node_indices() const {

@@ -20,7 +20,7 @@ class PartialTick {
   void Clear();
 
   bool IsFinished(int shard) const;
-  const ShardSums& SumsOf(int shard) const;  // IsFinished(shard)
+  const ShardResult& ResultOf(int shard) const;  // IsFinished(shard)
   // Nodes over the finished shards; none contains another. Those of an evaluation have no sum.
   const std::vector<HeldNode>& nodes() const { return nodes_; }
   std::vector<NodeIndex> node_indices() const;
@@ -31,7 +31,7 @@ class PartialTick {
  private:
   std::vector<int> asked_;  // what the last Ask returned, in order
   std::size_t shards_kept_ = 0;
-  std::vector<std::optional<ShardSums>> sums_;  // by shard
+  std::vector<std::optional<ShardResult>> results_;  // by shard
   std::vector<HeldNode> nodes_;
   Bytes buffers_;
 };

@@ -55,7 +55,7 @@ std::optional<Work> ShardStepper::Next() {
 
 void ShardStepper::Begin() {
   if (work_.check_state) output_.state_checksum = StateChecksum(program_.State());
-  output_.sums.reserve(work_.tasks.size());
+  output_.shards.reserve(work_.tasks.size());
   if (work_.kind == TickKind::kTrain && !work_.tasks.empty() && work_.tasks.front().shard == 0) {
     written_ = buffers_.Take(program_.info().buffer_bytes);
     std::ranges::fill(written_.view, std::byte{0});
@@ -102,11 +102,13 @@ void ShardStepper::PassEmptyShards() {
 
 void ShardStepper::Finish(const ShardSums& sums) {
   const FloatEnvironment environment;  // this may be the program's thread
+  ShardResult result{.sums = sums};
   if (task().kind == TickKind::kTrain) {
     if (parts_) std::exchange(parts_, nullptr)->Finish();
     accumulator_.Accumulate(std::exchange(added_, false));
+    if (work_.measure) result.gradient_square = accumulator_.leaf_square();
   }
-  output_.sums.push_back(sums);
+  output_.shards.push_back(result);
   ++next_;
   control_.done.store(next_, std::memory_order_relaxed);
 }
@@ -114,7 +116,7 @@ void ShardStepper::Finish(const ShardSums& sums) {
 Status ShardStepper::End(TickOutput& output) {
   output_.data_wait = program_.data_wait() - waited_;
   if (work_.kind == TickKind::kTrain) accumulator_.CopySums(output_.nodes);
-  if (!output_.sums.empty()) output_.buffers = {.owner = written_.owner, .view = written_.view};
+  if (!output_.shards.empty()) output_.buffers = {.owner = written_.owner, .view = written_.view};
   output = std::move(output_);
   if (status_ && next_ < work_.tasks.size()) {
     return Fail(ErrorCode::kCancelled, "the tick was aborted");

@@ -16,6 +16,8 @@
 #include "base/overloaded.h"
 #include "base/workers.h"
 #include "trainer/collective/byte_pool.h"
+#include "trainer/collective/float_environment.h"
+#include "trainer/collective/gradient_square.h"
 #include "trainer/runtime/compute.h"
 #include "trainer/runtime/operation.h"
 #include "trainer/runtime/program_thread.h"
@@ -134,18 +136,26 @@ class ThreadedCompute final : public Compute {
     rest_ = std::move(rest);
   }
 
-  void Commit(CommitWork work, DoneStatus done) override {
+  void Commit(CommitWork work, Done<CommitOutput> done) override {
     const std::uint64_t step = work.step;
+    const auto output = std::make_shared<CommitOutput>();
     Enqueue(Change{.kind = ProgramCall::Kind::kCommit,
                    .step = step,
-                   .stepper = NewChange([work = std::move(work)] {
+                   .stepper = NewChange([work = std::move(work), output] {
+                     if (work.measure) {
+                       const FloatEnvironment environment;  // this is the program's thread
+                       output->gradient_square = GradientSquare::Of(work.gradient.view());
+                     }
                      return CommitTask{.epoch = work.epoch,
                                        .step = work.step,
                                        .gradient = work.gradient.view(),
                                        .buffers = work.buffers.view,
                                        .sums = work.sums};
                    }),
-                   .done = std::move(done)});
+                   .done = [output, done = std::move(done)](Status status) {
+                     if (!status) return done(std::unexpected(std::move(status).error()));
+                     done(*output);
+                   }});
   }
 
   void Evaluated(EvaluationTask evaluation, DoneStatus done) override {
@@ -252,7 +262,8 @@ class ThreadedCompute final : public Compute {
     control_.abandoned = false;
     control_.done = 0;
     if (tick.work.kind == TickKind::kTrain) {
-      accumulator_.Begin(tick.work.logical_shards, tick.work.blocks, tick.work.buckets);
+      accumulator_.Begin(tick.work.logical_shards, tick.work.blocks, tick.work.buckets,
+                         tick.work.measure);
     }
     ShardStepper& stepper = running_.emplace<RunningTick>(*this, std::move(tick)).stepper;
     thread_.Run(stepper, [this, &stepper](Status stepped) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "trainer/protocol/state_check.h"
+
 namespace pliant {
 
 TickRunner::TickRunner(Options options, Parts parts)
@@ -69,6 +71,7 @@ TickWork TickRunner::MakeWork() {
                 .tasks = {},
                 .check_state = plan.kind == TickKind::kTrain && check_every > 0 && plan.step > 0 &&
                                plan.step % check_every == 0,
+                .measure = IsMeasured(plan),
                 .buckets = options_.buckets,
                 .parts_early = computing > 1};
   const auto tasks_of = [&](const std::vector<int>& shards) {
@@ -93,10 +96,15 @@ void TickRunner::OnOutput(const TickOutput& output) {
     parts_.ledger->Computed(tick_.membership, tick_.number, ledger_tasks_);
   }
   Trailer trailer = tick_.owner->MakeTrailer();
-  trailer.state_checksum = output.state_checksum;
+  if (output.state_checksum) {
+    trailer.state_checksum =
+        ChecksumWith(*output.state_checksum, tick_.before->noise, tick_.before->batches);
+  }
   for (const int shard : round_.shards_of(tick_.self)) {
-    trailer.shards.push_back({.shard = shard, .sums = partial_.SumsOf(shard)});
-    samples_computed_ += trailer.shards.back().sums.samples;
+    const ShardResult& result = partial_.ResultOf(shard);
+    trailer.shards.push_back(
+        {.shard = shard, .sums = result.sums, .gradient_square = result.gradient_square});
+    samples_computed_ += result.sums.samples;
   }
   const bool has_buffers = kind == TickKind::kTrain && parts_.compute.info().buffer_bytes > 0;
   if (has_buffers && round_.buffers_rank() == tick_.self) {
@@ -140,19 +148,36 @@ bool TickRunner::complete() const {
   return tick_.plan.kind != TickKind::kTrain || reduction_.done();
 }
 
+TickOutcome TickRunner::Outcome() const {
+  TickOutcome outcome = round_.Outcome();
+  if (!IsMeasured(tick_.plan)) return outcome;
+  const int computing = tick_.team->members_in_sync();
+  int shard = 0;
+  for (const double square : round_.gradient_squares()) {
+    outcome.spread.Add(parts_.split.SamplesOf(tick_.number, computing, shard++), square);
+  }
+  return outcome;
+}
+
 void TickRunner::Commit(const TickOutcome& outcome, const std::optional<EvaluationTask>& evaluation,
-                        std::function<void(Status)> done) {
+                        std::function<void(Result<CommitOutput>)> done) {
   committing_ = true;
-  const auto committed = parts_.tasks.Guard<Status>([this, done = std::move(done)](Status status) {
-    committing_ = false;
-    done(std::move(status));
-  });
-  if (evaluation) return parts_.compute.Evaluated(*evaluation, committed);
+  const auto committed = parts_.tasks.Guard<Result<CommitOutput>>(
+      [this, done = std::move(done)](Result<CommitOutput> output) {
+        committing_ = false;
+        done(std::move(output));
+      });
+  if (evaluation) {
+    return parts_.compute.Evaluated(*evaluation, [committed](const Status& status) {
+      committed(status.transform([] { return CommitOutput{}; }));
+    });
+  }
   parts_.compute.Commit({.epoch = tick_.plan.epoch,
                          .step = tick_.plan.step,
                          .gradient = reduction_.shared_root(),
                          .buffers = round_.buffers(),
-                         .sums = outcome.sums},
+                         .sums = outcome.sums,
+                         .measure = IsMeasured(tick_.plan)},
                         committed);
 }
 

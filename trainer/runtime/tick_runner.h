@@ -54,6 +54,8 @@ class TickRunner {
     MembershipId membership;
     Tick number = 0;  // applied ticks before it
     TickPlan plan;
+    // Borrowed likewise: the position of the state that the tick begins with.
+    const Position* before = nullptr;
     int self = 0;  // rank
     // Borrowed until the tick is over and the runner is no longer busy() with it.
     const Team* team = nullptr;
@@ -77,13 +79,13 @@ class TickRunner {
 
   // All parts have arrived, and no commit has begun.
   bool complete() const;
-  TickOutcome Outcome() const { return round_.Outcome(); }  // complete()
+  TickOutcome Outcome() const;  // complete()
   void NoteComplete() { stopwatch_.OnComplete(parts_.tasks.Now()); }
   // Has the program apply a step or, with `evaluation`, gives it the result of the evaluation that
   // the tick ended. Not to be called for a tick of an evaluation whose result the program does not
   // receive.
   void Commit(const TickOutcome& outcome, const std::optional<EvaluationTask>& evaluation,
-              std::function<void(Status)> done);
+              std::function<void(Result<CommitOutput>)> done);
   // Adds the tick to the statistics.
   void CountInto(LearnerStats& stats) const;
   // Discards the finished part: the state has moved on.

@@ -6,23 +6,55 @@
 #include "base/format.h"
 #include "base/log.h"
 #include "trainer/checkpoint/state_slice.h"
+#include "trainer/data/batch_rule.h"
 
 namespace pliant {
+
+void TrainingState::MoveGroupTo(const Position& position) {
+  group = position;
+  metrics.Restart(position.evaluation);
+  UseSegments();
+}
+
+void TrainingState::AdvanceGroup(const TickPlan& plan, const TickOutcome& outcome) {
+  ++group.applied_ticks;
+  if (!outcome.doublings || !plan.last_of_epoch || plan.epoch + 1 == schedule.spec().epochs) return;
+  Append(group.batches, schedule.spec(), plan.epoch + 1, *outcome.doublings);
+  UseSegments();
+}
+
+void TrainingState::UseSegments() {
+  if (schedule.segments() == group.batches) return;
+  Result<Schedule> with = schedule.With(group.batches);
+  CHECK(with, "segments are checked where they come from");
+  schedule = *std::move(with);
+}
+
+namespace {
+
+// A member that does not hold the furthest state takes part in the ticks that follow it.
+Team BeginTeam(const Training::Parts& parts, const Opening& opening) {
+  const Position furthest = opening.furthest()->position;
+  const std::vector<bool> in_sync = opening.in_sync();
+  if (!in_sync[static_cast<std::size_t>(parts.view.rank())]) parts.state.MoveGroupTo(furthest);
+  return MakeTeam(parts.view.current(), in_sync, opening.finished(), parts.split,
+                  furthest.applied_ticks);
+}
+
+}  // namespace
 
 Training::Training(Options options, Parts parts, const Opening& opening)
     : options_(options),
       parts_(parts),
       membership_(parts.view.current().id),
       rank_(parts.view.rank()),
-      team_(MakeTeam(parts.view.current(), opening.in_sync(), opening.finished(), parts.split)),
+      team_(BeginTeam(parts, opening)),
       // All begin at the furthest position.
       progress_(team_.in_sync.size(), opening.furthest()->position.applied_ticks,
                 options.max_backlog) {
   TrainingState& state = parts_.state;
   if (!team_.IsInSync(rank_)) {
-    state.group = opening.furthest()->position;
     state.ended_at.reset();  // its own stop request does not apply to their state
-    state.metrics.Restart(state.group.evaluation);
     catch_up_.emplace(
         CatchUp::Parts{.tasks = parts_.tasks, .compute = parts_.compute, .owner = *this},
         state.group, StateSources(), options_.max_backlog);
@@ -65,9 +97,11 @@ void Training::Leave() {
 // ---- Ticks ----
 
 void Training::BeginTick() {
+  team_.BeginTick(parts_.split, applied());
   parts_.ticks.Begin({.membership = membership_,
                       .number = applied(),
                       .plan = parts_.state.schedule.At(applied()),
+                      .before = &parts_.state.own,
                       .self = rank_,
                       .team = &team_,
                       .owner = this});
@@ -106,11 +140,17 @@ void Training::CommitWhenComplete() {
   if (!outcome.differing.empty() && DiffersFromOthers(outcome.differing)) return;
   const std::optional<EvaluationTask> evaluation = EvaluationEndedBy(outcome);
   if (ticks.plan().kind == TickKind::kEvaluate && !evaluation) return OnCommitted(outcome);
-  ticks.Commit(outcome, evaluation, [this, outcome](const Status& status) {
-    if (!status) return parts_.owner.Fail(status.error());
+  ticks.Commit(outcome, evaluation, [this, outcome](const Result<CommitOutput>& output) {
+    if (!output) return parts_.owner.Fail(output.error());
+    AddNoise(parts_.state.group.noise, parts_.ticks.plan(), outcome.spread, *output);
     RecordStopRequest(applied() + 1);
     OnCommitted(outcome);
   });
+}
+
+void Training::AddNoise(NoiseWindow& noise, const TickPlan& plan, const ShardSpread& spread,
+                        const CommitOutput& output) {
+  if (IsMeasured(plan)) noise.Add(spread, plan.samples, output.gradient_square);
 }
 
 std::optional<EvaluationTask> Training::EvaluationEndedBy(const TickOutcome& outcome) const {
@@ -150,7 +190,7 @@ void Training::OnCommitted(const TickOutcome& outcome) {
     parts_.ledger->Committed(membership_, applied());
   }
   NoteOutcome(outcome);
-  ++state.group.applied_ticks;
+  state.AdvanceGroup(parts_.ticks.plan(), outcome);
   state.own = state.group;
   parts_.ticks.ForgetPartial();
   team_.OnCommitted();
@@ -192,7 +232,7 @@ void Training::NoteOutcome(const TickOutcome& outcome) {
 
 void Training::Boundary(const TickOutcome& outcome) {
   if (!outcome.came_in_sync.empty()) {
-    team_.OnCameInSync(outcome.came_in_sync, parts_.split);
+    team_.OnCameInSync(outcome.came_in_sync, parts_.split, applied());
     ReleaseLeavers();
   }
   parts_.owner.OnBoundary(outcome);

@@ -25,11 +25,11 @@ namespace pliant {
 
 // The progress of a learner's training, across memberships.
 struct TrainingState {
-  explicit TrainingState(const Schedule& of_job) : schedule(of_job) {}
+  explicit TrainingState(Schedule of_job) : schedule(std::move(of_job)) {}
 
-  const Schedule& schedule;  // borrowed
-  Position own;              // where the program's state stands
-  Position group;            // where the membership's ticks stand: ahead of `own` during catch-up
+  Schedule schedule;  // with the group's segments
+  Position own;       // where the program's state stands
+  Position group;     // where the membership's ticks stand: ahead of `own` during catch-up
   // The applied ticks after which the program wants to stop, if it does. During catch-up this
   // becomes known with the state.
   std::optional<Tick> ended_at;
@@ -39,9 +39,13 @@ struct TrainingState {
 
   // The program's state stands at `position`, and the next tick follows it.
   void MoveTo(const Position& position) {
-    own = group = position;
-    metrics.Restart(position.evaluation);
+    own = position;
+    MoveGroupTo(position);
   }
+  // The membership's ticks stand there. Its segments are those of a schedule of this job.
+  void MoveGroupTo(const Position& position);
+  // A tick of the membership is complete.
+  void AdvanceGroup(const TickPlan& plan, const TickOutcome& outcome);
   // Records whether the program wants to stop. Its state is that after `ticks` ticks.
   void RecordStopRequest(const Compute& compute, Tick ticks) {
     ended_at = compute.wants_end() ? std::optional(ticks) : std::nullopt;
@@ -50,6 +54,9 @@ struct TrainingState {
   std::uint64_t step() const { return schedule.StepsBefore(own.applied_ticks); }
   bool at_the_end() const { return applied() == schedule.total_ticks() || applied() == ended_at; }
   bool done() const { return own.has_state && at_the_end(); }  // not valid during catch-up
+
+ private:
+  void UseSegments();
 };
 
 // Runs the ticks of one membership, up to the boundary at which the learner leaves it. A member
@@ -137,6 +144,8 @@ class Training final : public TickRunner::Owner, public CatchUp::Owner {
   void OnTickFailed(const Error& error) override { parts_.owner.Fail(error); }
   void ReleaseLeavers();
   void TakeOverMetrics();
+  static void AddNoise(NoiseWindow& noise, const TickPlan& plan, const ShardSpread& spread,
+                       const CommitOutput& output);
   // The result of the epoch's evaluation, if this tick was its last and the program wants it.
   std::optional<EvaluationTask> EvaluationEndedBy(const TickOutcome& outcome) const;
   bool DiffersFromOthers(const std::vector<int>& differing);
@@ -153,7 +162,7 @@ class Training final : public TickRunner::Owner, public CatchUp::Owner {
   bool MustWaitForThoseBehind() const;
   void OnMissed(const TickOutcome& outcome);
   void OnStateLoaded(const Position& position) override;
-  void OnMissedTickApplied(const MissedTick& tick, bool last) override;
+  void OnMissedTickApplied(const MissedTick& tick, const CommitOutput& output, bool last) override;
   void OnCatchUpStep() override;
   void OnCatchUpFailed(const Error& error) override { parts_.owner.Fail(error); }
   void ReportCatchUp();

@@ -79,12 +79,15 @@ void Training::OnStateLoaded(const Position& position) {
   parts_.ticks.ForgetPartial();
 }
 
-void Training::OnMissedTickApplied(const MissedTick& tick, bool last) {
+void Training::OnMissedTickApplied(const MissedTick& tick, const CommitOutput& output, bool last) {
   Position& own = parts_.state.own;
+  NoiseWindow noise = own.noise;
+  AddNoise(noise, tick.plan, tick.spread, output);
   if (parts_.ledger != nullptr && tick.plan.kind == TickKind::kTrain && !last) {
     parts_.ledger->Committed(membership_, own.applied_ticks);
   }
   own = tick.after;
+  own.noise = noise;
   const bool changed = tick.plan.kind == TickKind::kTrain || tick.evaluation;
   if (changed) RecordStopRequest(own.applied_ticks);
 }
@@ -96,6 +99,7 @@ void Training::OnMissed(const TickOutcome& outcome) {
                   .gradient = {},
                   .buffers = ticks.buffers(),
                   .sums = outcome.sums,
+                  .spread = outcome.spread,
                   .evaluation = EvaluationEndedBy(outcome),
                   .after = parts_.state.group};
   ++tick.after.applied_ticks;
@@ -109,7 +113,7 @@ void Training::OnMissed(const TickOutcome& outcome) {
     return AdvanceCatchUp();
   }
   NoteOutcome(outcome);
-  ++parts_.state.group.applied_ticks;
+  parts_.state.AdvanceGroup(ticks.plan(), outcome);
   tick.after = parts_.state.group;
   catch_up_->OnCompleted(std::move(tick));
   team_.OnCommitted();
@@ -152,6 +156,7 @@ void Training::FinishCatchUp() {
   const std::optional<TickOutcome> last = catch_up_->last();
   CHECK(parts_.state.own.applied_ticks == applied() + (last ? 1 : 0), "it has applied all ticks");
   catch_up_.reset();
+  parts_.state.group.noise = parts_.state.own.noise;
   log::Info("in sync", {{"membership", ToString(membership_)}, {"tick", applied()}});
   if (last) return OnCommitted(*last);
   ReportOpened();  // no tick is left

@@ -20,7 +20,7 @@ TEST(ShardForecast, KnowsTheNextBatchesInBothModes) {
     for (const int world : {1, 3}) {
       std::vector<ShardTask> tasks;  // of rank 0, in order
       for (Tick tick = 0; tick < schedule.total_ticks(); ++tick) {
-        for (const int shard : split.MapOf(world).ShardsOf(0)) {
+        for (const int shard : split.MapOf(tick, world).ShardsOf(0)) {
           ShardTask task = split.TaskOf(tick, world, shard);
           if (!task.samples.empty()) tasks.push_back(std::move(task));
         }

@@ -39,6 +39,47 @@ TEST(Manifest, OfBeforeSamplesWereCountedIsRead) {
   EXPECT_EQ(*decoded, older);
 }
 
+TEST(Manifest, KeepsTheBitsOfTheNoiseWindow) {
+  Manifest manifest = kManifest;
+  manifest.position.noise = {.trace = 1.0 / 3, .square = -0x1.fffffffffffffp-1022, .steps = 9.8};
+  const std::string json = EncodeManifest(manifest);
+  const auto decoded = DecodeManifest(json);
+  ASSERT_TRUE(decoded) << decoded.error();
+  EXPECT_EQ(*decoded, manifest);
+  EXPECT_THAT(EncodeManifest(kManifest), Not(HasSubstr("noise"))) << "as in older versions";
+  for (const auto& [from, to] :
+       {std::pair(R"("steps": 9.8)", R"("steps": -9.8)"),
+        std::pair(R"("steps": 9.8)", R"("steps": null)"), std::pair(R"("steps": 9.8,)", ""),
+        std::pair(R"("trace": 0.)", R"("trace": 1e999, "x": 0.)")}) {
+    std::string wrong = json;
+    const std::size_t at = wrong.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    wrong.replace(at, std::string_view(from).size(), to);
+    EXPECT_FALSE(DecodeManifest(wrong)) << to;
+  }
+}
+
+// Versions that do not know batches which change refuse the format.
+TEST(Manifest, OfABatchThatHasChangedHasAnotherFormat) {
+  EXPECT_THAT(EncodeManifest(kManifest), HasSubstr(R"("format": 1)"));
+  Manifest manifest = kManifest;
+  manifest.position.batches = {{.epoch = 3, .doublings = 1}, {.epoch = 5, .doublings = 2}};
+  const std::string json = EncodeManifest(manifest);
+  EXPECT_THAT(json, HasSubstr(R"("format": 2)"));
+  const auto decoded = DecodeManifest(json);
+  ASSERT_TRUE(decoded) << decoded.error();
+  EXPECT_EQ(*decoded, manifest);
+  for (const auto& [from, to] :
+       {std::pair(R"("batches")", R"("others")"), std::pair(R"("epoch": 3)", R"("epoch": -3)"),
+        std::pair(R"("doublings": 2)", R"("doublings": 200)")}) {
+    std::string wrong = json;
+    const std::size_t at = wrong.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    wrong.replace(at, std::string_view(from).size(), to);
+    EXPECT_FALSE(DecodeManifest(wrong)) << to;
+  }
+}
+
 TEST(Manifest, IsWhatTheContractSays) {
   const std::string json = EncodeManifest(kManifest);
   for (const char* const part :
@@ -58,7 +99,7 @@ TEST(Manifest, NamesTheFieldThatIsWrong) {
     std::string named;
   };
   const Case cases[] = {
-      {R"("format": 1)", R"("format": 2)", "format 2"},
+      {R"("format": 1)", R"("format": 3)", "format 3"},
       {R"("complete": true)", R"("complete": false)", "complete"},
       {R"("complete": true,)", "", "complete"},
       {R"("step": 1234)", R"("step": -1)", "step"},

@@ -44,6 +44,16 @@ TEST(JobMetrics, ShowsWhatTheProgressSays) {
                     Not(HasSubstr("pliant_train_accuracy{"))));
 }
 
+TEST(JobMetrics, ANoiseScaleMayBecomeUnknown) {
+  JobMetrics metrics("team/digits");
+  JobProgress progress = Running();
+  progress.stats = Progress::Stats{.noise_scale = 1830.5};
+  EXPECT_THAT(metrics.Serialize(progress, 2),
+              HasSubstr("pliant_train_noise_scale{" + kJob + "} 1830.5\n"));
+  progress.stats->noise_scale.reset();
+  EXPECT_THAT(metrics.Serialize(progress, 2), Not(HasSubstr("pliant_train_noise_scale{")));
+}
+
 TEST(JobMetrics, WhatIsNotKnownYetIsAbsent) {
   JobMetrics metrics("team/digits");
   EXPECT_THAT(metrics.Serialize({}, 0),

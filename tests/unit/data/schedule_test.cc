@@ -167,6 +167,77 @@ TEST(Schedule, UsesEachSampleOncePerEpoch) {
   }
 }
 
+const BatchSegments kSegments = {
+    {.epoch = 1, .doublings = 1}, {.epoch = 3, .doublings = 2}, {.epoch = 4, .doublings = 1}};
+
+// All that has random access, against a walk through the ticks.
+TEST(Schedule, SegmentsChangeTheBatchFromAnEpochOn) {
+  for (const LastBatch last_batch : {LastBatch::kKeep, LastBatch::kDrop}) {
+    DataSpec spec = Digits();
+    spec.epochs = 6;
+    spec.last_batch = last_batch;
+    const auto made = Schedule::Make(spec, kSegments);
+    ASSERT_TRUE(made) << made.error();
+    const Schedule& schedule = *made;
+    const int doublings[] = {0, 1, 1, 2, 1, 1};
+    Tick tick = 0;
+    std::uint64_t step = 0;
+    std::uint64_t trained = 0;
+    for (std::uint64_t epoch = 0; epoch < spec.epochs; ++epoch) {
+      EXPECT_EQ(schedule.TicksBefore(epoch), tick);
+      const std::uint64_t batch = 256U << doublings[epoch];
+      std::vector<std::uint64_t> seen;
+      for (std::uint64_t first = 0; first < spec.train_samples; first += batch) {
+        if (last_batch == LastBatch::kDrop && first + batch > spec.train_samples) break;
+        EXPECT_EQ(schedule.StepsBefore(tick), step);
+        EXPECT_EQ(schedule.SamplesBefore(tick), trained);
+        EXPECT_EQ(schedule.ShardsAt(tick), 32 << doublings[epoch]);
+        const TickPlan plan = schedule.At(tick);
+        EXPECT_EQ(plan.epoch, epoch);
+        EXPECT_EQ(plan.step, step);
+        EXPECT_EQ(plan.first_sample, first);
+        EXPECT_EQ(plan.doublings, doublings[epoch]);
+        EXPECT_EQ(plan.samples, std::min(batch, spec.train_samples - first));
+        for (int shard = 0; shard < schedule.ShardsAt(tick); ++shard) {
+          const ShardTask task = schedule.TaskOf(tick, shard);
+          EXPECT_LE(task.samples.size(), 8U) << "shards do not grow";
+          seen.insert(seen.end(), task.samples.begin(), task.samples.end());
+        }
+        trained += plan.samples;
+        ++step;
+        ++tick;
+      }
+      std::ranges::sort(seen);
+      EXPECT_EQ(std::ranges::adjacent_find(seen), seen.end());
+      if (last_batch == LastBatch::kKeep) {
+        EXPECT_EQ(seen.size(), spec.train_samples) << "each sample, once";
+      }
+      for (std::uint64_t first = 0; first < spec.test_samples; first += batch, ++tick) {
+        EXPECT_EQ(schedule.At(tick).kind, TickKind::kEvaluate);
+        EXPECT_EQ(schedule.At(tick).first_sample, first);
+      }
+      EXPECT_TRUE(schedule.At(tick - 1).last_of_epoch);
+    }
+    EXPECT_EQ(schedule.total_ticks(), tick);
+    EXPECT_EQ(schedule.total_steps(), step);
+    EXPECT_EQ(schedule.SamplesBefore(tick), trained);
+  }
+}
+
+TEST(Schedule, ASegmentDoesNotChangeWhatIsBeforeIt) {
+  DataSpec spec = Digits();
+  spec.epochs = 6;
+  const Schedule all = *Schedule::Make(spec, kSegments);
+  for (std::size_t count = 0; count < kSegments.size(); ++count) {
+    const BatchSegments first(kSegments.begin(),
+                              kSegments.begin() + static_cast<std::ptrdiff_t>(count));
+    const Schedule some = *all.With(first);
+    for (Tick tick = 0; tick < all.TicksBefore(kSegments[count].epoch); ++tick) {
+      EXPECT_EQ(some.At(tick), all.At(tick));
+    }
+  }
+}
+
 TEST(Schedule, DropLeavesOutTheShortBatchOnly) {
   DataSpec spec = Digits();
   spec.last_batch = LastBatch::kDrop;

@@ -209,7 +209,7 @@ class Learners {
     if (!status) return ADD_FAILURE() << status.error(), void();
     Trailer trailer;
     for (std::size_t i = 0; i < work.tasks.size(); ++i) {
-      trailer.shards.push_back({.shard = work.tasks[i].shard, .sums = output.sums[i]});
+      trailer.shards.push_back({.shard = work.tasks[i].shard, .sums = output.shards[i].sums});
     }
     for (int to = 0; to < map.world_size(); ++to) {
       TickRound& round = rounds[static_cast<std::size_t>(to)];

@@ -47,6 +47,7 @@ TEST(Messages, OfLearnersComeBackAsTheyWere) {
                                    .loss = 0.5,
                                    .samples_per_second = 1e4,
                                    .accuracy = 0.97,
+                                   .noise_scale = 1830.5,
                                    .evaluated_epoch = 0,
                                    .last_checkpoint = CheckpointReport{.step = 8,
                                                                        .membership = {2, 6},

@@ -1,5 +1,6 @@
 #include "trainer/protocol/opening.h"
 
+#include <cmath>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -154,44 +155,89 @@ TEST(Opening, AloneItNeedsNobody) {
   EXPECT_EQ(opening.next(), Next::kBegin);
 }
 
+// A job of 77 ticks, each of 16 samples in 8 shards.
+Schedule Of77Ticks(int epochs = 1) {
+  return *Schedule::Make({.train_samples = 77U * 16,
+                          .epochs = static_cast<std::uint64_t>(epochs),
+                          .global_batch_size = 16,
+                          .logical_shards = 8,
+                          .max_doublings = 2});
+}
+
 TEST(StateSummary, TravelsInAFrame) {
   const StateSummary holding{.position = {.has_state = true,
                                           .applied_ticks = 77,
                                           .lineage = {3, 4},
                                           .evaluation = {.samples = 12, .loss = 0.5, .correct = 11},
-                                          .last_line = R"({"tick":76})"},
+                                          .last_line = R"({"tick":76})",
+                                          .noise = {.trace = 5, .square = -0.1, .steps = 3.7}},
                              .current = true,
                              .finished = {2, 12}};
   const Bytes bytes = EncodeStateSummary(holding);
-  const Result<StateSummary> back = DecodeStateSummary(bytes.view, 77, 8);
+  const Result<StateSummary> back = DecodeStateSummary(bytes.view, Of77Ticks(), true);
   ASSERT_TRUE(back) << back.error();
   EXPECT_EQ(*back, holding);
-  EXPECT_FALSE(DecodeStateSummary(bytes.view.first(bytes.view.size() - 1), 77, 8));
-  EXPECT_FALSE(DecodeStateSummary({}, 77, 8));
+  EXPECT_FALSE(DecodeStateSummary(bytes.view.first(bytes.view.size() - 1), Of77Ticks(), true));
+  EXPECT_FALSE(DecodeStateSummary({}, Of77Ticks(), true));
 }
 
 TEST(StateSummary, OfAnotherJobIsRefused) {
   const struct {
     const char* name;
     StateSummary holding;
-    Tick total_ticks;
-    int logical_shards;
+    bool bitwise;
     bool taken;
   } kCases[] = {
-      {"of the job's end", At(77), 77, 8, true},
-      {"of a tick after it", At(78), 77, 8, false},
-      {"of one where numbers end", At(~Tick{0}), 77, 8, false},
-      {"even without a state", {.position = {.applied_ticks = 78}}, 77, 8, false},
-      {"with the last node of the tree", {.finished = {15}}, 77, 8, true},
-      {"with one after it", {.finished = {16}}, 77, 8, false},
-      {"with none", {.finished = {0}}, 77, 8, false},
-      {"with a part of a tick of which nothing is kept", {.finished = {1}}, 77, 0, false},
-      {"with nothing of it", {.position = {.has_state = true, .applied_ticks = 3}}, 77, 0, true},
+      {"of the job's end", At(77), true, true},
+      {"of a tick after it", At(78), true, false},
+      {"of one where numbers end", At(~Tick{0}), true, false},
+      {"even without a state", {.position = {.applied_ticks = 78}}, true, false},
+      {"with the last node of the tree", {.finished = {15}}, true, true},
+      {"with one after it", {.finished = {16}}, true, false},
+      {"with none", {.finished = {0}}, true, false},
+      {"with a part of a tick of which nothing is kept", {.finished = {1}}, false, false},
+      {"with a window that is none", {.position = {.noise = {.steps = 1e9}}}, true, false},
+      {"with numbers that are none",
+       {.position = {.noise = {.trace = std::nan(""), .steps = 1}}},
+       true,
+       false},
+      {"with nothing of it", {.position = {.has_state = true, .applied_ticks = 3}}, false, true},
   };
   for (const auto& c : kCases) {
     const Bytes bytes = EncodeStateSummary(c.holding);
-    EXPECT_EQ(DecodeStateSummary(bytes.view, c.total_ticks, c.logical_shards).has_value(), c.taken)
+    EXPECT_EQ(DecodeStateSummary(bytes.view, Of77Ticks(), c.bitwise).has_value(), c.taken)
         << c.name;
+  }
+}
+
+TEST(StateSummary, HasTheSegmentsOfItsTicks) {
+  const Schedule schedule = Of77Ticks(/*epochs=*/3);
+  const struct {
+    const char* name;
+    BatchSegments batches;
+    Tick applied;
+    std::vector<NodeIndex> finished;
+    bool taken;
+  } kCases[] = {
+      {"none", {}, 231, {}, true},
+      {"a doubled epoch has half the ticks", {{.epoch = 2, .doublings = 1}}, 154 + 39, {}, true},
+      {"and no more", {{.epoch = 2, .doublings = 1}}, 154 + 40, {}, false},
+      {"it has twice the nodes", {{.epoch = 2, .doublings = 1}}, 154, {31}, true},
+      {"and no more nodes", {{.epoch = 2, .doublings = 1}}, 154, {32}, false},
+      {"not yet before it", {{.epoch = 2, .doublings = 1}}, 153, {16}, false},
+      {"the first epoch is not doubled", {{.epoch = 0, .doublings = 1}}, 1, {}, false},
+      {"nothing is doubled twice at once", {{.epoch = 1, .doublings = 2}}, 1, {}, false},
+      {"or less than not at all", {{.epoch = 1, .doublings = -1}}, 1, {}, false},
+      {"or after the end", {{.epoch = 3, .doublings = 1}}, 1, {}, false},
+      {"out of order", {{.epoch = 2, .doublings = 1}, {.epoch = 1, .doublings = 2}}, 1, {}, false},
+  };
+  for (const auto& c : kCases) {
+    const StateSummary holding{
+        .position = {.has_state = true, .applied_ticks = c.applied, .batches = c.batches},
+        .finished = c.finished};
+    const auto back = DecodeStateSummary(EncodeStateSummary(holding).view, schedule, true);
+    EXPECT_EQ(back.has_value(), c.taken) << c.name;
+    EXPECT_TRUE(!back || *back == holding) << c.name;
   }
 }
 

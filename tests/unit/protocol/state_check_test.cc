@@ -31,6 +31,17 @@ TEST(DifferingRanks, AreThoseThatMostDoNotAgreeWith) {
   }
 }
 
+TEST(StateChecksum, ContainsWhatTheRuntimeKeeps) {
+  const NoiseWindow noise{.trace = 1, .square = 2, .steps = 3};
+  const std::uint64_t checksum = ChecksumWith(7, noise, {});
+  EXPECT_EQ(ChecksumWith(7, noise, {}), checksum);
+  EXPECT_NE(ChecksumWith(7, noise, {{.epoch = 1, .doublings = 1}}), checksum);
+  EXPECT_NE(ChecksumWith(8, noise, {}), checksum);
+  EXPECT_NE(ChecksumWith(7, {.trace = 1.5, .square = 2, .steps = 3}, {}), checksum);
+  EXPECT_NE(ChecksumWith(7, {.trace = 1, .square = -2, .steps = 3}, {}), checksum);
+  EXPECT_NE(ChecksumWith(7, {.trace = 1, .square = 2, .steps = 4}, {}), checksum);
+}
+
 TEST(StateChecksum, ChangesWithAnyBitThatLearnersShare) {
   std::vector<std::byte> model(13);
   std::vector<std::byte> optimizer(8);

@@ -40,7 +40,7 @@ TEST(Team, RanksOfOneLearnerShareAMachine) {
   const Schedule schedule = ScheduleOfEightShards();
   const WorkSplit split(schedule, Reproducibility::kBitwise);
   const Team team = MakeTeam(TeamMembers({"a0", "b0", "a1", "b1", "c0"}),
-                             {true, true, true, true, true}, {{}, {}, {}, {}, {}}, split);
+                             {true, true, true, true, true}, {{}, {}, {}, {}, {}}, split, 0);
   EXPECT_EQ(team.learner_of_rank, (std::vector<int>{0, 1, 0, 1, 4}));
   EXPECT_EQ(team.learners, 3);
 }
@@ -68,7 +68,8 @@ TEST(Team, OnlyThoseInSyncCompute) {
   for (const auto& test : kCases) {
     SCOPED_TRACE(test.name);
     const WorkSplit split(schedule, test.mode);
-    const Team team = MakeTeam(TeamMembers({"a0", "b0", "c0"}), test.in_sync, {{}, {}, {}}, split);
+    const Team team =
+        MakeTeam(TeamMembers({"a0", "b0", "c0"}), test.in_sync, {{}, {}, {}}, split, 0);
     EXPECT_TRUE(IsComplete(team.tick_map()));
     EXPECT_EQ(ShardsEach(team.tick_map()), test.shards);
     EXPECT_EQ(team.members_in_sync(), std::ranges::count(test.in_sync, true));
@@ -82,7 +83,7 @@ TEST(Team, WhatIsFinishedOfTheFirstTickIsNotComputedAgain) {
   const Schedule schedule = ScheduleOfEightShards();
   const WorkSplit split(schedule, Reproducibility::kBitwise);
   const NodeIndex half = NodeOf(8, {.first = 4, .count = 4});
-  Team team = MakeTeam(TeamMembers({"a0", "b0"}), {true, true}, {{half}, {}}, split);
+  Team team = MakeTeam(TeamMembers({"a0", "b0"}), {true, true}, {{half}, {}}, split, 0);
   ASSERT_TRUE(team.redo);
   EXPECT_TRUE(IsComplete(team.tick_map()));
   EXPECT_EQ(team.tick_map(), team.redo->map);
@@ -103,13 +104,13 @@ TEST(Team, WhoComesInSyncComputesFromTheNextTickOn) {
   const Schedule schedule = ScheduleOfEightShards();
   const WorkSplit split(schedule, Reproducibility::kBitwise);
   Team team = MakeTeam(TeamMembers({"a0", "b0", "c0", "d0"}), {true, false, false, false},
-                       {{}, {}, {}, {}}, split);
+                       {{}, {}, {}, {}}, split, 0);
   EXPECT_EQ(ShardsEach(team.tick_map()), (std::vector<std::size_t>{8, 0, 0, 0}));
   team.OnCommitted();
-  team.OnCameInSync({1, 3}, split);
+  team.OnCameInSync({1, 3}, split, 1);
   EXPECT_EQ(team.in_sync, (std::vector<bool>{true, true, false, true}));
   EXPECT_EQ(ShardsEach(team.tick_map()), (std::vector<std::size_t>{3, 3, 0, 2}));
-  team.OnCameInSync({}, split);
+  team.OnCameInSync({}, split, 1);
   EXPECT_EQ(team.members_in_sync(), 3);
 }
 

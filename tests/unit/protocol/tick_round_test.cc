@@ -41,6 +41,8 @@ TEST(Trailer, TravelsInAFrame) {
       {.in_sync = false},
       {.came_in_sync = {3, 5}},
       {.shards = {}, .save = true, .state_checksum = 0},
+      {.shards = {}, .doublings = 3},
+      {.shards = {{.shard = 0, .sums = {.samples = 4}, .gradient_square = 0.125}}},
   };
   for (const Trailer& trailer : kTrailers) {
     const Bytes bytes = EncodeTrailer(trailer);
@@ -63,6 +65,43 @@ TEST(TickRound, IsDoneWithAllTrailersAndTheBuffers) {
   EXPECT_FALSE(round.done());
   EXPECT_TRUE(round.OnBuffers(0, {}));
   EXPECT_TRUE(round.done());
+}
+
+TEST(TickRound, KeepsTheSquaresByShard) {
+  const ShardMap map = AssignShards(4, 2);
+  TickRound round = RoundOf(map, 0, false, All(map));
+  Trailer trailers[] = {TrailerOf(map, 0), TrailerOf(map, 1)};
+  for (Trailer& trailer : trailers) {
+    for (Trailer::Shard& shard : trailer.shards) shard.gradient_square = shard.shard + 0.5;
+  }
+  Trailer negative = trailers[1];
+  negative.shards.back().gradient_square = -0.5;
+  EXPECT_FALSE(round.OnTrailer(1, negative)) << "no gradient has this square";
+  ASSERT_TRUE(round.OnTrailer(1, trailers[1]));
+  round.OnLocal(trailers[0], {});
+  ASSERT_TRUE(round.done());
+  EXPECT_EQ(round.gradient_squares(), (std::vector<double>{0.5, 1.5, 2.5, 3.5}));
+  round.Begin(map, 0, false, All(map));
+  EXPECT_EQ(round.gradient_squares(), std::vector<double>(4)) << "those of the next tick";
+}
+
+TEST(TickRound, RankZeroDecidesTheBatch) {
+  const ShardMap map = AssignShards(4, 2);
+  const auto with = [&](int rank, int doublings) {
+    Trailer trailer = TrailerOf(map, rank);
+    trailer.doublings = doublings;
+    return trailer;
+  };
+  TickRound round = RoundOf(map, 1, false, All(map));
+  EXPECT_FALSE(round.OnTrailer(0, with(0, -1)));
+  EXPECT_TRUE(round.OnTrailer(0, with(0, 3)));
+  round.OnLocal(TrailerOf(map, 1), {});
+  EXPECT_EQ(round.Outcome().doublings, 3);
+  round = RoundOf(map, 0, false, All(map));
+  EXPECT_FALSE(round.OnTrailer(1, with(1, 3))) << "another rank does not";
+  EXPECT_TRUE(round.OnTrailer(1, TrailerOf(map, 1)));
+  round.OnLocal(TrailerOf(map, 0), {});
+  EXPECT_EQ(round.Outcome().doublings, std::nullopt);
 }
 
 TEST(TickRound, SumsAreTheSameForEveryWorldSize) {

@@ -32,6 +32,7 @@ struct CatchingUp final : CatchUp::Owner {
   Tasks tasks{loop, [] {}};
   FakeCompute compute{loop};
   std::vector<std::string> told;
+  std::vector<double> squares;  // of the applied ticks' gradients
   std::optional<CatchUp> catch_up;
 
   CatchingUp() {
@@ -46,8 +47,9 @@ struct CatchingUp final : CatchUp::Owner {
   void OnStateLoaded(const Position& position) override {
     told.push_back("loaded " + std::to_string(position.applied_ticks));
   }
-  void OnMissedTickApplied(const MissedTick& tick, bool last) override {
+  void OnMissedTickApplied(const MissedTick& tick, const CommitOutput& output, bool last) override {
     told.push_back("applied " + std::to_string(tick.after.applied_ticks) + (last ? " last" : ""));
+    squares.push_back(output.gradient_square);
   }
   void OnCatchUpStep() override {
     catch_up->Advance();
@@ -149,6 +151,17 @@ TEST(CatchUp, AppliesWhatWasMissedInItsOrderOneAfterTheOther) {
   it.loop.RunFor(kStep);
   EXPECT_EQ(it.told.back(), "applied 14");
   EXPECT_EQ(it.compute.weights.front(), 2.5F) << "both gradients";
+}
+
+TEST(CatchUp, MeasuresTheStepsThatAllMeasure) {
+  CatchingUp it;
+  it.compute.gradient_square = 7;
+  it.TakeState();
+  it.catch_up->OnCompleted(it.Tick(15));
+  it.catch_up->OnCompleted(it.Tick(16));
+  it.catch_up->OnCompleted(it.EndOfEvaluation(17));
+  it.loop.RunFor(seconds(1));
+  EXPECT_EQ(it.squares, (std::vector<double>{0, 7, 0}));
 }
 
 TEST(CatchUp, IsInSyncAfterTheTickThatTheOthersCompletedLast) {

@@ -15,6 +15,8 @@ const DataSpec kData{.train_samples = 32,
                      .logical_shards = 4,
                      .seed = 5};
 
+const NoiseWindow kNoise{.trace = 3, .square = 0.5, .steps = 1};
+
 TEST(LabelOf, GoesBackToTheBeginningOfAnEvaluation) {
   const Schedule schedule = *Schedule::Make(kData);
   ASSERT_EQ(schedule.total_ticks(), 8U);
@@ -33,11 +35,14 @@ TEST(LabelOf, GoesBackToTheBeginningOfAnEvaluation) {
   };
   for (const auto& test : kCases) {
     SCOPED_TRACE(test.name);
-    const CheckpointLabel label = LabelOf(schedule, test.applied, {3, 1}, "toy");
+    const CheckpointLabel label =
+        LabelOf(schedule, {.has_state = true, .applied_ticks = test.applied, .noise = kNoise},
+                {3, 1}, "toy");
     EXPECT_EQ(label.position.step, test.want.step);
     EXPECT_EQ(label.position.tick, test.want.tick);
     EXPECT_EQ(label.position.epoch, test.want.epoch);
     EXPECT_EQ(label.position.membership, (MembershipId{3, 1}));
+    EXPECT_EQ(label.position.noise, kNoise);
     EXPECT_EQ(label.job, JobOf(kData));
     EXPECT_EQ(label.framework, "toy");
   }

@@ -29,6 +29,7 @@ class FakeCompute final : public Compute {
   std::optional<Error> fault;      // error of the operations that end from now on
   std::vector<std::string> asked;  // requested operations, in order
   std::vector<std::string> done;   // finished operations, in order
+  double gradient_square = 1;      // of the gradient of each measured commit
 
   std::array<float, 4> weights{};
   std::array<float, 4> bias{};
@@ -47,14 +48,15 @@ class FakeCompute final : public Compute {
   void AbortTick(std::function<void(TickOutput)> rest) override {
     Enqueue("abandon", [rest = std::move(rest)] { rest({}); });
   }
-  void Commit(CommitWork work, DoneStatus done_status) override {
+  void Commit(CommitWork work, Done<CommitOutput> done_commit) override {
     Enqueue("commit " + std::to_string(work.step),
-            [this, gradient = work.gradient, done_status = std::move(done_status)] {
-              if (fault) return done_status(std::unexpected(*fault));
+            [this, gradient = work.gradient, measure = work.measure,
+             done_commit = std::move(done_commit)] {
+              if (fault) return done_commit(std::unexpected(*fault));
               const auto values = gradient.view();
               for (std::size_t i = 0; i < std::min(weights.size(), values.size()); ++i)
                 weights[i] += values[i];
-              done_status({});
+              done_commit(CommitOutput{.gradient_square = measure ? gradient_square : 0});
             });
   }
   void Evaluated(EvaluationTask evaluation, DoneStatus done_status) override {

@@ -28,7 +28,6 @@ using std::chrono::seconds;
 using Lines = std::vector<std::string>;
 
 constexpr Duration kOpeningTimeout = seconds(20);
-constexpr Tick kTotalTicks = 20;
 constexpr MembershipId kOpens{3, 1};
 
 // Every tick is an optimizer step.
@@ -128,7 +127,7 @@ struct OpeningOf final : OpeningRun::Owner {
   StateSummary SaidTo(int rank) const {
     const std::vector<Frame> frames = SentTo(rank, FrameKind::kOpen);
     if (frames.empty()) return {};
-    return DecodeStateSummary(frames.back().payload.view, kTotalTicks, 8).value();
+    return DecodeStateSummary(frames.back().payload.view, schedule, true).value();
   }
   // The state of another rank, with tensors filled with `value`.
   std::vector<Frame> StateFrames(Tick applied, float value = 0.5F) const {
@@ -330,8 +329,8 @@ TEST(OpeningRun, AStateThatCannotBeIsAViolation) {
          return frames;
        },
        "violation of 1: a piece of another tensor"},
-      {"of a tick that is none", [](const OpeningOf& it) { return it.StateFrames(21); },
-       "violation of 1: a state of a tick that the job does not have"},
+      {"of another tick", [](const OpeningOf& it) { return it.StateFrames(7); },
+       "violation of 1: a state of another tick than it said"},
   };
   for (const auto& test : kCases) {
     SCOPED_TRACE(test.name);

@@ -16,7 +16,7 @@ TickOutput OutputOf(const std::vector<int>& asked, std::size_t count,
                     const std::vector<NodeIndex>& nodes) {
   TickOutput output;
   for (std::size_t i = 0; i < count; ++i) {
-    output.sums.push_back({.samples = 1, .loss = static_cast<double>(asked[i])});
+    output.shards.push_back({.sums = {.samples = 1, .loss = static_cast<double>(asked[i])}});
   }
   for (const NodeIndex node : nodes) output.nodes.push_back({.node = node, .sum = FloatBuffer(1)});
   return output;
@@ -35,15 +35,15 @@ TEST(PartialTick, AsksForWhatIsNotFinished) {
   EXPECT_FALSE(partial.IsFinished(6));
   EXPECT_FALSE(partial.IsFinished(0));
   EXPECT_FALSE(partial.IsFinished(99)) << "no shard of the tick";
-  EXPECT_EQ(partial.SumsOf(5).loss, 5);
+  EXPECT_EQ(partial.ResultOf(5).sums.loss, 5);
 
   // The next membership assigns other shards to this learner.
   EXPECT_EQ(partial.Ask({0, 1, 4, 5}), (std::vector<int>{0, 1}));
   EXPECT_EQ(partial.shards_kept(), 2U);
   partial.Add(TickKind::kTrain, kShardsOfTick, OutputOf({0, 1}, 2, {Pair(0)}));
-  EXPECT_EQ(partial.SumsOf(0).loss, 0);
-  EXPECT_EQ(partial.SumsOf(1).loss, 1);
-  EXPECT_EQ(partial.SumsOf(4).loss, 4) << "its earlier result stays";
+  EXPECT_EQ(partial.ResultOf(0).sums.loss, 0);
+  EXPECT_EQ(partial.ResultOf(1).sums.loss, 1);
+  EXPECT_EQ(partial.ResultOf(4).sums.loss, 4) << "its earlier result stays";
   EXPECT_EQ(partial.node_indices(), (std::vector<NodeIndex>{Pair(4), Pair(0)}));
 }
 

@@ -37,13 +37,16 @@ class OneParameter final : public ProgramView {
 // All shards of a training tick on one learner. The shards in `empty` have no samples.
 class ShardStepperTest : public testing::Test {
  protected:
-  void Begin(const std::vector<int>& empty = {}) {
-    work_ = {.logical_shards = kShards, .blocks = {{.first = 0, .count = kShards}}, .tasks = {}};
+  void Begin(const std::vector<int>& empty = {}, bool measure = false) {
+    work_ = {.logical_shards = kShards,
+             .blocks = {{.first = 0, .count = kShards}},
+             .tasks = {},
+             .measure = measure};
     for (int shard = 0; shard < kShards; ++shard) {
       work_.tasks.push_back({.shard = shard, .samples = {}});
       if (!std::ranges::contains(empty, shard)) work_.tasks.back().samples = {7};
     }
-    accumulator_.Begin(work_.logical_shards, work_.blocks, work_.buckets);
+    accumulator_.Begin(work_.logical_shards, work_.blocks, work_.buckets, work_.measure);
     stepper_.emplace(program_, accumulator_, buffers_, work_, control_,
                      [this](const NodePart& part) { parts_.push_back(part.node.node); });
   }
@@ -60,7 +63,7 @@ class ShardStepperTest : public testing::Test {
   }
   std::vector<double> Losses() const {
     std::vector<double> losses;
-    for (const ShardSums& sums : output_.sums) losses.push_back(sums.loss);
+    for (const ShardResult& shard : output_.shards) losses.push_back(shard.sums.loss);
     return losses;
   }
 
@@ -109,6 +112,20 @@ TEST_F(ShardStepperTest, GivesShardByShard) {
   EXPECT_EQ(output_.data_wait, Duration(4));
 }
 
+TEST_F(ShardStepperTest, MeasuresEveryLeaf) {
+  Begin({2}, /*measure=*/true);
+  while (const auto shard = Next()) {
+    EXPECT_TRUE(shard_.left.empty()) << "the gradient is not added to another before it was seen";
+    EXPECT_EQ(shard_.sink != nullptr, *shard == 3) << "buckets are handed out as always";
+    Answer(static_cast<float>(*shard + 1));
+  }
+  EXPECT_TRUE(stepper_->End(output_));
+  std::vector<double> squares;
+  for (const ShardResult& shard : output_.shards) squares.push_back(shard.gradient_square);
+  EXPECT_THAT(squares, ElementsAre(2, 8, 0, 32));
+  EXPECT_THAT(output_.nodes[0].sum.view(), ElementsAre(7, 7)) << "the sums are the same";
+}
+
 TEST_F(ShardStepperTest, WhatHasNoSamplesIsNotAskedFor) {
   for (const auto& [empty, asked, sum] :
        {std::tuple(std::vector{0}, std::vector{1, 2, 3}, 3.0F),
@@ -123,7 +140,7 @@ TEST_F(ShardStepperTest, WhatHasNoSamplesIsNotAskedFor) {
     }
     EXPECT_EQ(given, asked);
     EXPECT_TRUE(stepper_->End(output_));
-    EXPECT_EQ(output_.sums.size(), kShards);
+    EXPECT_EQ(output_.shards.size(), kShards);
     ASSERT_EQ(output_.nodes.size(), 1);
     EXPECT_THAT(output_.nodes[0].sum.view(), ElementsAre(sum, sum));
   }

@@ -158,8 +158,8 @@ TEST_P(ThreadedComputeTest, TellsWhetherTheStateIsTheLastOne) {
   const FloatBuffer gradient = Filled(10);
   std::vector<bool> wanted;
   std::shared_ptr<const StateCopy> first;
-  const auto note = [&](Status status) {
-    EXPECT_TRUE(status);
+  const auto note = [&](const auto& status) {
+    EXPECT_TRUE(status.has_value());
     wanted.push_back(compute_->wants_end());
   };
   compute_->CopyState({}, [&](auto state) { first = *state; });
@@ -182,8 +182,8 @@ TEST_P(ThreadedComputeTest, RunsOneOperationAfterTheOther) {
       Work(), [&](const NodePart& part) { parts.push_back(part); },
       [&](Result<TickOutput> output) {
         ASSERT_TRUE(output);
-        EXPECT_EQ(output->sums.size(), 4U);
-        EXPECT_EQ(output->sums[3].loss, 3);
+        EXPECT_EQ(output->shards.size(), 4U);
+        EXPECT_EQ(output->shards[3].sums.loss, 3);
         ASSERT_EQ(output->buffers.view.size(), 2U);
         EXPECT_EQ(output->buffers.view[1], std::byte{42});
         ASSERT_EQ(parts.size(), 3U) << "all parts come before the end";
@@ -192,11 +192,11 @@ TEST_P(ThreadedComputeTest, RunsOneOperationAfterTheOther) {
           EXPECT_EQ(parts[i].bucket, i);
           for (const float element : parts[i].node.sum.view()) EXPECT_EQ(element, 1 + 2 + 3 + 4);
         }
-        compute_->Commit({.gradient = gradient}, [](Status status) { EXPECT_TRUE(status); });
+        compute_->Commit({.gradient = gradient}, [](const auto& status) { EXPECT_TRUE(status); });
         compute_->CopyState({}, [&](Result<std::shared_ptr<const StateCopy>> copy) {
           ASSERT_TRUE(copy);
           EXPECT_EQ(Total(*copy), 10) << "the copy includes the earlier commit";
-          compute_->Commit({.gradient = gradient}, [](Status) {});
+          compute_->Commit({.gradient = gradient}, [](const auto&) {});
           compute_->LoadState(*copy, [](Status status) { EXPECT_TRUE(status); });
         });
         compute_->CopyState({}, [&](Result<std::shared_ptr<const StateCopy>>) {
@@ -266,7 +266,7 @@ TEST_P(ThreadedComputeTest, AnAbandonedTickIsNotHeardOfAgain) {
       [&](Result<TickOutput> output) {
         EXPECT_TRUE(output);
         ASSERT_TRUE(rest) << "it came first";
-        ASSERT_EQ(rest->sums.size(), 1U) << "its shard was finished";
+        ASSERT_EQ(rest->shards.size(), 1U) << "its shard was finished";
         ASSERT_EQ(rest->nodes.size(), 1U);
         EXPECT_EQ(rest->nodes[0].node, NodeIndex{kShards});
         EXPECT_EQ(rest->nodes[0].sum.view()[2], 1) << "later results are written elsewhere";
@@ -299,12 +299,28 @@ TEST_P(ThreadedComputeTest, NothingOfATickIsLeftInTheNext) {
         ASSERT_TRUE(output);
         EXPECT_FALSE(output->state_checksum);
         EXPECT_TRUE(output->buffers.view.empty());
-        EXPECT_EQ(output->sums.size(), 2U);
+        EXPECT_EQ(output->shards.size(), 2U);
         EXPECT_EQ(output->nodes.size(), 1U);
         loop_.Stop();
       });
   program_.hold = false;
   loop_.Run();
+}
+
+TEST_P(ThreadedComputeTest, MeasuresOnlyTheGradientsOfMeasuredCommits) {
+  const FloatBuffer gradient = Filled(3);
+  std::vector<double> squares;
+  const auto note = [&](const Result<CommitOutput>& output) {
+    ASSERT_TRUE(output);
+    squares.push_back(output->gradient_square);
+  };
+  compute_->Commit({.gradient = gradient}, note);
+  compute_->Commit({.gradient = gradient, .measure = true}, [&](const auto& output) {
+    note(output);
+    loop_.Stop();
+  });
+  loop_.Run();
+  EXPECT_EQ(squares, (std::vector<double>{0, 9.0 * kElements}));
 }
 
 TEST_P(ThreadedComputeTest, SaysWhatTheProgramIsAt) {
@@ -320,7 +336,7 @@ TEST_P(ThreadedComputeTest, SaysWhatTheProgramIsAt) {
       std::move(last_two), [](const NodePart&) {},
       [&](const Result<TickOutput>&) {
         EXPECT_EQ(compute_->call(), std::nullopt) << "the call has returned";
-        compute_->Commit({.step = 16, .gradient = gradient}, [&](Status) { loop_.Stop(); });
+        compute_->Commit({.step = 16, .gradient = gradient}, [&](const auto&) { loop_.Stop(); });
         loop_.Post([&] {
           EXPECT_EQ(compute_->call(),
                     (ProgramCall{.kind = ProgramCall::Kind::kCommit, .number = 2, .step = 16}));
@@ -352,7 +368,7 @@ TEST_P(ThreadedComputeTest, ACopyIsMadeBesideTheNextTickAndBeforeTheNextChange) 
   });
   compute_->RunTick(
       Work(), [](const NodePart&) {}, [&](Result<TickOutput>) { order.emplace_back("tick"); });
-  compute_->Commit({.gradient = gradient}, [&](Status) { order.emplace_back("commit"); });
+  compute_->Commit({.gradient = gradient}, [&](const auto&) { order.emplace_back("commit"); });
   compute_->CopyState({}, [&](Result<std::shared_ptr<const StateCopy>> copy) {
     EXPECT_EQ(Total(*copy), 10);
     loop_.Stop();
@@ -368,7 +384,7 @@ TEST_P(ThreadedComputeTest, AnOperationWaitsForACopyOnlyIfItChangesTheState) {
     compute_->CopyState({}, [&, i](Result<std::shared_ptr<const StateCopy>> copy) {
       EXPECT_EQ(Total(*copy), 10 * i);
     });
-    compute_->Commit({.gradient = gradient}, [&](Status) {
+    compute_->Commit({.gradient = gradient}, [&](const auto&) {
       if (++commits == 100) loop_.Stop();
     });
   }
@@ -393,7 +409,7 @@ TEST_P(ThreadedComputeTest, OfATickThatIsOverNothingIsLeftToGiveUp) {
       [&](Result<TickOutput> output) {
         EXPECT_TRUE(output);
         compute_->AbortTick([&](const TickOutput& rest) {
-          EXPECT_TRUE(rest.sums.empty());
+          EXPECT_TRUE(rest.shards.empty());
           loop_.Stop();
         });
       });
@@ -433,7 +449,7 @@ TEST_P(ThreadedComputeTest, GivenUpAfterABucketNothingFollows) {
       Work(),
       [&](const NodePart&) {
         ++parts;
-        compute_->AbortTick([&](const TickOutput& rest) { rest_shards = rest.sums.size(); });
+        compute_->AbortTick([&](const TickOutput& rest) { rest_shards = rest.shards.size(); });
         program_.says_last = false;
         program_.hold_after_saying = false;
         compute_->RunTick(
@@ -483,7 +499,7 @@ TEST_P(ThreadedComputeTest, WhatIsThrownIsTheOperationsError) {
   compute_->RunTick(
       Work(), [](const NodePart&) {},
       [&](const Result<TickOutput>& output) { heard.push_back(output.error()); });
-  compute_->Commit({.gradient = gradient}, [&](const Status& status) {
+  compute_->Commit({.gradient = gradient}, [&](const auto& status) {
     heard.push_back(status.error());
     loop_.Stop();
   });
@@ -532,7 +548,7 @@ TEST_P(ThreadedComputeTest, AGradientIsKeptUntilItIsCommitted) {
   program_.hold_commit = true;
   std::optional<FloatBuffer> gradient = Filled(10);
   const std::weak_ptr<float[]> kept = gradient->owner();
-  compute_->Commit({.gradient = *gradient}, [](const Status&) { ADD_FAILURE(); });
+  compute_->Commit({.gradient = *gradient}, [](const auto&) { ADD_FAILURE(); });
   gradient.reset();
   while (!program_.committing) std::this_thread::yield();
   EXPECT_FALSE(kept.expired());
@@ -549,7 +565,7 @@ TEST_P(ThreadedComputeTest, WhatIsThrownAtTheEndOfAnOperationIsItsError) {
   program_.throws_in_wants_end = true;
   const FloatBuffer gradient = Filled(10);
   Error heard;
-  compute_->Commit({.gradient = gradient}, [&](const Status& status) {
+  compute_->Commit({.gradient = gradient}, [&](const auto& status) {
     heard = status.error();
     loop_.Stop();
   });

@@ -81,15 +81,16 @@ struct TickerOf final : TickRunner::Owner, SampleLedger {
              std::vector<bool> in_sync = {}) {
     const auto ranks = static_cast<std::size_t>(view.current().world_size());
     if (in_sync.empty()) in_sync.assign(ranks, true);
-    team =
-        MakeTeam(view.current(), std::move(in_sync),
-                 finished.empty() ? std::vector<std::vector<NodeIndex>>(ranks) : finished, split);
+    team = MakeTeam(view.current(), std::move(in_sync),
+                    finished.empty() ? std::vector<std::vector<NodeIndex>>(ranks) : finished, split,
+                    tick);
     group.applied_ticks = tick;
     computed_shards.clear();
     times_computed = times_aborted = 0;
     runner->Begin({.membership = view.current().id,
                    .number = tick,
                    .plan = schedule.At(tick),
+                   .before = &group,
                    .self = self_rank,
                    .team = &team,
                    .owner = this});
@@ -130,7 +131,7 @@ struct TickerOf final : TickRunner::Owner, SampleLedger {
   void Commit(const std::optional<EvaluationTask>& evaluation = {}) {
     bool committed = false;
     runner->Commit(runner->Outcome(), evaluation,
-                   [&](const Status& status) { committed = status.has_value(); });
+                   [&](const auto& status) { committed = status.has_value(); });
     EXPECT_TRUE(runner->committing());
     EXPECT_FALSE(runner->complete()) << "it is committed once";
     loop.RunFor(seconds(1));
@@ -240,6 +241,30 @@ TEST(TickRunner, TwoComeToTheSameAsOne) {
     it->Commit();
   }
   EXPECT_EQ(first.program.Hash(), second.program.Hash()) << "with the buffers of shard 0";
+}
+
+// Step 0 is measured.
+TEST(TickRunner, TheSpreadOfAMeasuredStepIsTheSameForAnyNumberOfLearners) {
+  SimEventLoop loop;
+  TickerOf alone(loop, 1, 0);
+  alone.ComputeTick(kFirstStep);
+  const ShardSpread spread = alone.runner->Outcome().spread;
+  EXPECT_EQ(spread.shards, 4);
+  EXPECT_GT(spread.sum, 0);
+  TickerOf first(loop, 2, 0);
+  TickerOf second(loop, 2, 1);
+  first.ComputeTick(kFirstStep);
+  second.Begin(kFirstStep);
+  second.Take(first);
+  second.Compute();
+  first.Take(second);
+  second.Take(first);
+  first.Take(second);
+  EXPECT_EQ(first.runner->Outcome().spread, spread);
+  EXPECT_EQ(second.runner->Outcome().spread, spread);
+  alone.Commit();
+  alone.ComputeTick(kSecondStep);
+  EXPECT_EQ(alone.runner->Outcome().spread, ShardSpread{}) << "step 1 is not measured";
 }
 
 TEST(TickRunner, ItsTrailerHasItsShardsAndWhatTheLearnerSays) {
@@ -500,7 +525,7 @@ TEST(TickRunner, ACommitDoesNotNeedTheRunner) {
   stays.ComputeTick(kFirstStep);
   stays.Commit();
   goes.ComputeTick(kFirstStep);
-  goes.runner->Commit(goes.runner->Outcome(), {}, [](const Status&) { ADD_FAILURE(); });
+  goes.runner->Commit(goes.runner->Outcome(), {}, [](const auto&) { ADD_FAILURE(); });
   goes.tasks.End();
   goes.runner.reset();
   loop.RunFor(seconds(1));
@@ -521,7 +546,7 @@ TEST(TickRunner, CountsWholeTicks) {
   first.Take(second);
   ASSERT_TRUE(first.runner->complete());
   first.runner->NoteComplete();
-  first.runner->Commit(first.runner->Outcome(), {}, [](const Status&) {});
+  first.runner->Commit(first.runner->Outcome(), {}, [](const auto&) {});
   loop.RunFor(milliseconds(5));
   LearnerStats stats;
   first.runner->CountInto(stats);
