@@ -261,6 +261,9 @@ struct JobView {
   std::optional<std::int64_t> remaining_seconds;
   // The time that it would still take with one learner; absent: unknown.
   std::optional<std::int64_t> alone_seconds;
+  // By how many percent its claim to learners that it has counts more in sharing by speed, if that
+  // is more than Policy::hold_percent: because a resize of it costs much.
+  int hold_percent = 0;
   Seconds min_runtime{0};
   Seconds cooldown{30};
   // The grant of a learner that is kStarting, or refused, for this long is withdrawn.

@@ -160,7 +160,7 @@ void EntitleJobs(const Model& model, const Policy& policy, const std::vector<Que
                            .held = std::ssize(of.held) * gpus,
                            .speeds = of.speeds ? &*of.speeds : nullptr,
                            .seats_per_learner = gpus,
-                           .hold_percent = policy.hold_percent});
+                           .hold_percent = std::max(policy.hold_percent, of.view->hold_percent)});
     }
     const bool in_order =
         queue.view->policy == QueuePolicy::kPriority || queue.view->policy == QueuePolicy::kFifo;

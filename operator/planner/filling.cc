@@ -91,11 +91,12 @@ class Filler {
     if (!to) return std::nullopt;
     const std::int64_t more_gpus = model_.GpusOf(job, *to - now);
     const bool keeps = *to <= std::ssize(of.held);
+    const int hold = std::max(policy_.hold_percent, of.view->hold_percent);
     // Otherwise by Sainte-Laguë's rule, to the last GPU of it.
-    const Quotient claim =
-        by_speed ? ClaimBySpeed(of.weight, *by_speed, more_gpus, keeps ? policy_.hold_percent : 0)
-                 : Quotient{.numerator = of.weight,
-                            .divisor = of.needs().gpus * (2 * std::int64_t{*to} - 1)};
+    const Quotient claim = by_speed
+                               ? ClaimBySpeed(of.weight, *by_speed, more_gpus, keeps ? hold : 0)
+                               : Quotient{.numerator = of.weight,
+                                          .divisor = of.needs().gpus * (2 * std::int64_t{*to} - 1)};
     const QueuePolicy policy = model_.QueueOf(job).view->policy;
     const std::int64_t age = -of.view->submitted.time_since_epoch().count();
     return NextSize{.job = job,

@@ -183,6 +183,7 @@ void Describe(auto& to, T& job) {
   to.Time("belowMinimumSince", job.below_minimum_since);
   to.Number("remainingSeconds", job.remaining_seconds, kSeconds);
   to.Number("aloneSeconds", job.alone_seconds, Bounds{});
+  to.Number("holdPercent", job.hold_percent, kPercent);
   to.Duration("minRuntimeSeconds", job.min_runtime, kSeconds);
   to.Duration("cooldownSeconds", job.cooldown, kSeconds);
   to.Duration("startTimeoutSeconds", job.start_timeout, kSeconds);

@@ -4,7 +4,11 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <utility>
+#include <variant>
+
+#include "operator/speed/resize_cost.h"
 
 namespace pliant::simulator {
 namespace {
@@ -161,6 +165,23 @@ void LiveCluster::Follow(LiveJob& job) {
   }
 }
 
+int LiveCluster::HoldPercentOf(const JobView& view) const {
+  constexpr double kMillisecond = 1e-3;
+  speed::ResizeCost cost;
+  if (const auto* const live = std::get_if<LiveResizing>(&options_.resizing)) {
+    cost = {.start_seconds = kMillisecond * static_cast<double>(live->start),
+            .pause_seconds = kMillisecond * static_cast<double>(live->pause)};
+  } else {
+    const std::int64_t pause = std::get<Restarting>(options_.resizing).pause;
+    cost.pause_seconds = kMillisecond * static_cast<double>(pause);
+  }
+  const auto members = std::ranges::count_if(
+      view.learners, [](const LearnerView& learner) { return learner.member; });
+  const double remaining = view.remaining_seconds ? static_cast<double>(*view.remaining_seconds)
+                                                  : std::numeric_limits<double>::infinity();
+  return speed::HoldPercent(cost, static_cast<int>(members), remaining);
+}
+
 void LiveCluster::Refresh() {
   for (JobView& view : snapshot_.jobs) {
     LiveJob& job = JobOf(view);
@@ -176,6 +197,7 @@ void LiveCluster::Refresh() {
         view.remaining_seconds = static_cast<std::int64_t>(alone / job.clock.speed());
       }
     }
+    view.hold_percent = HoldPercentOf(view);
     const auto present = std::ranges::count_if(view.learners, [](const LearnerView& learner) {
       return learner.state != LearnerState::kLeaving;
     });

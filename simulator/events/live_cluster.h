@@ -86,6 +86,8 @@ class LiveCluster {
   // Adds a step of the job to what was learned. Returns the application's jobs that are there, or
   // none if it was known.
   std::vector<planner::JobView*> Learn(const LiveJob& job);
+  // By the costs of resizes that the options give.
+  int HoldPercentOf(const planner::JobView& view) const;
   // Brings up to date what the operator reads for each plan, then carries the plan out.
   void Refresh();
   void CarryOut(const planner::Plan& plan);

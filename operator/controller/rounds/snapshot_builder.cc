@@ -191,6 +191,7 @@ planner::JobView PlannerView(const JobView& view) {
     }
     planned.speeds = view.soft_state.speed.curve;
     planned.alone_seconds = AloneSeconds(view);
+    planned.hold_percent = HoldPercentOf(view, planned.remaining_seconds);
   } else {
     // A job that lost its admission still has learners: they are drained.
     planned.suspended = true;

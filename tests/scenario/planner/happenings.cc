@@ -157,6 +157,7 @@ void ReadJob(Fields& fields, JobView& job, TimedWorld::Program& program) {
   fields.ReadTo<int>("logicalShards", job.logical_shards);
   fields.ReadTo<SpeedCurve>("speeds", job.speeds);
   fields.ReadTo<std::int64_t>("aloneSeconds", job.alone_seconds);
+  fields.ReadTo<int>("holdPercent", job.hold_percent);
   fields.ReadTo<int>("minEfficiencyPercent", job.min_efficiency);
   if (const auto word = fields.ReadWord("placement", kPlacements)) {
     job.placement = static_cast<PlacementPolicy>(*word);

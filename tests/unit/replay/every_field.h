@@ -63,9 +63,9 @@ inline auto FieldsOf(planner::QueueView& v) {
 }
 inline auto FieldsOf(planner::JobView& v) {
   auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, w, x, y, z, aa, bb, cc, dd,
-         ee, ff, gg, hh, ii] = v;
+         ee, ff, gg, hh, ii, jj] = v;
   return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, w, x, y, z, aa, bb,
-                  cc, dd, ee, ff, gg, hh, ii);
+                  cc, dd, ee, ff, gg, hh, ii, jj);
 }
 inline auto FieldsOf(planner::GpuBudget& v) {
   auto& [a, b, c] = v;
