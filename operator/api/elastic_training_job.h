@@ -21,6 +21,7 @@ namespace pliant::api {
 inline constexpr int kMaxLearners = 1024;
 inline constexpr int kMaxGpusPerLearner = 16;
 inline constexpr int kMaxLogicalShards = 4096;
+inline constexpr std::int64_t kMaxBatchSize = std::int64_t{1} << 24;  // samples
 inline constexpr int kMaxPriority = 10'000;
 inline constexpr std::int64_t kMaxSeconds = 315'360'000;  // ten years
 
@@ -42,6 +43,7 @@ struct TrainingSpec {
   std::optional<int> logical_shards;  // absent: derived at admission
   Reproducibility reproducibility = Reproducibility::kBitwise;
   std::int64_t seed = 0;
+  std::optional<std::int64_t> max_batch_size;  // with batch mode FromState; absent: Constant
 
   bool operator==(const TrainingSpec&) const = default;
 };
@@ -138,6 +140,7 @@ struct FrozenTraining {
   int logical_shards = 1;
   std::int64_t seed = 0;
   Reproducibility reproducibility = Reproducibility::kBitwise;
+  std::optional<std::int64_t> max_batch_size;  // as in TrainingSpec
 
   bool operator==(const FrozenTraining&) const = default;
 };

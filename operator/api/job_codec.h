@@ -9,5 +9,7 @@ namespace pliant::api {
 void ReadSpec(Fields& fields, const JobSettings& settings, JobSpec& spec);
 void ReadStatus(Fields& fields, JobStatus& status);
 Reproducibility ReadReproducibility(Fields& fields);
+// The maximum of `batch`, if its mode is FromState.
+std::optional<std::int64_t> ReadMaxBatchSize(Fields& training);
 
 }  // namespace pliant::api

@@ -32,7 +32,7 @@ void ReadElastic(Fields& fields, Elastic& elastic) {
 }
 
 void ReadTraining(Fields& fields, TrainingSpec& training) {
-  training.global_batch_size = fields.Long("globalBatchSize", 0, 1, std::int64_t{1} << 24);
+  training.global_batch_size = fields.Long("globalBatchSize", 0, 1, kMaxBatchSize);
   if (training.global_batch_size == 0) fields.Wrong("globalBatchSize", "missing");
   if (const auto shards = fields.OptionalInt("logicalShards", 1, kMaxLogicalShards)) {
     training.logical_shards = static_cast<int>(*shards);
@@ -40,6 +40,7 @@ void ReadTraining(Fields& fields, TrainingSpec& training) {
   }
   training.reproducibility = ReadReproducibility(fields);
   training.seed = fields.Long("seed", 0, 0, std::int64_t{1} << 53);
+  training.max_batch_size = ReadMaxBatchSize(fields);
 }
 
 void ReadCheckpoint(Fields& fields, CheckpointSpec& checkpoint) {
@@ -73,6 +74,22 @@ std::optional<std::chrono::seconds> OptionalSeconds(Fields& fields, const char* 
 }
 
 }  // namespace
+
+std::optional<std::int64_t> ReadMaxBatchSize(Fields& training) {
+  std::optional<std::int64_t> most;
+  training.Object("batch", [&](Fields& batch) {
+    const std::string mode = batch.String("mode", "Constant");
+    if (mode != "Constant" && mode != "FromState") {
+      batch.Wrong("mode", "neither Constant nor FromState");
+    }
+    most = batch.OptionalInt("maxBatchSize", 1, kMaxBatchSize);
+    if (most.has_value() != (mode == "FromState")) {
+      batch.Wrong("maxBatchSize", "must be set with mode FromState, and only then");
+      most.reset();
+    }
+  });
+  return most;
+}
 
 Reproducibility ReadReproducibility(Fields& fields) {
   const std::string text = fields.String("reproducibility", "Bitwise");

@@ -35,10 +35,14 @@ json OrNull(const std::optional<double>& number) {
 }
 
 json EncodeTraining(const FrozenTraining& training) {
-  return {{"globalBatchSize", training.global_batch_size},
-          {"logicalShards", training.logical_shards},
-          {"seed", training.seed},
-          {"reproducibility", ToString(training.reproducibility)}};
+  json encoded = {{"globalBatchSize", training.global_batch_size},
+                  {"logicalShards", training.logical_shards},
+                  {"seed", training.seed},
+                  {"reproducibility", ToString(training.reproducibility)}};
+  if (training.max_batch_size) {
+    encoded["batch"] = {{"mode", "FromState"}, {"maxBatchSize", *training.max_batch_size}};
+  }
+  return encoded;
 }
 
 json EncodeFailures(const FailureCount& failures) {
@@ -77,7 +81,8 @@ void ReadStatus(Fields& fields, JobStatus& status) {
     status.training = FrozenTraining{.global_batch_size = LongCount(training, "globalBatchSize"),
                                      .logical_shards = training.Int("logicalShards", 1, 1, 4096),
                                      .seed = LongCount(training, "seed"),
-                                     .reproducibility = ReadReproducibility(training)};
+                                     .reproducibility = ReadReproducibility(training),
+                                     .max_batch_size = ReadMaxBatchSize(training)};
   });
   status.gpu_product = fields.String("gpuProduct", "", 63);
   status.coordinator_term = LongCount(fields, "coordinatorTerm");

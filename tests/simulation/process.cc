@@ -162,6 +162,8 @@ void SimCompute::Commit(CommitWork work, Done<CommitOutput> done) {
   Enqueue({.tick = nullptr, .work = [this, work = std::move(work), done] {
              const Status status = program_.Commit({.epoch = work.epoch,
                                                     .step = work.step,
+                                                    .schedule_step = work.schedule_step,
+                                                    .doublings = work.doublings,
                                                     .gradient = work.gradient.view(),
                                                     .buffers = work.buffers.view,
                                                     .sums = work.sums});

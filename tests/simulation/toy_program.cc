@@ -102,9 +102,11 @@ Result<ShardSums> ToyProgram::ComputeShard(const ShardTask& task, std::span<floa
 
 Status ToyProgram::Commit(const CommitTask& task) {
   CHECK(task.step == steps(), "steps are committed in their order");
+  const float rate =
+      (task.schedule_step % 50 == 49 ? 0.04F : 0.05F) * (task.doublings % 2 == 1 ? 1.25F : 1);
   for (std::size_t i = 0; i < kParameters; ++i) {
     momentum_[i] = momentum_[i] * 0.9F + task.gradient[i];
-    weights_[i] -= momentum_[i] * 0.05F;
+    weights_[i] -= momentum_[i] * rate;
   }
   CHECK(task.buffers.size() == sizeof(buffers_), "the buffers of shard 0 come with the commit");
   std::memcpy(buffers_.data(), task.buffers.data(), task.buffers.size());
@@ -210,8 +212,12 @@ Reference ComputeReference(Schedule schedule, Habits habits) {
                                         return sum;
                                       });
     for (float& element : root) element /= static_cast<float>(plan.samples);
-    EXPECT_TRUE(program.Commit(
-        {.epoch = plan.epoch, .step = plan.step, .gradient = root, .buffers = buffers}));
+    EXPECT_TRUE(program.Commit({.epoch = plan.epoch,
+                                .step = plan.step,
+                                .schedule_step = plan.schedule_step,
+                                .doublings = plan.doublings,
+                                .gradient = root,
+                                .buffers = buffers}));
     if (plan.step % 16 == 0) noise.Add(spread, plan.samples, Square(root));
     reference.noise_after[plan.step + 1] = noise;
     reference.hash_at[program.position()] = program.Hash();

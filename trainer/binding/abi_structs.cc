@@ -192,6 +192,7 @@ pliant_work WorkOf(const ShardTask& task) {
   work.samples = task.samples.data();
   work.sample_count = task.samples.size();
   work.seed = task.seed;
+  work.last = task.last_of_kind ? 1 : 0;
   return work;
 }
 
@@ -208,6 +209,9 @@ pliant_work WorkOf(const Work& from) {
                                      WorkOf(PLIANT_COMMIT, commit.epoch, commit.step, commit.sums);
                                  work.reduced = commit.gradient.data();
                                  work.gradient_elements = commit.gradient.size();
+                                 work.last = commit.last_of_epoch ? 1 : 0;
+                                 work.doublings = commit.doublings;
+                                 work.schedule_step = commit.schedule_step;
                                  return work;
                                },
                                [](const EvaluationTask& evaluation) {

@@ -79,7 +79,7 @@
 extern "C" {
 #endif
 
-#define PLIANT_ABI_VERSION 5
+#define PLIANT_ABI_VERSION 6
 
 typedef struct pliant_learner pliant_learner;
 
@@ -188,7 +188,7 @@ typedef struct pliant_training {
 
 PLIANT_API pliant_status pliant_describe(pliant_learner* learner, const pliant_training* training);
 
-typedef struct pliant_plan {
+typedef struct pliant_plan { /* batch and steps as at the beginning: the batch may grow */
   size_t struct_size;
   uint64_t global_batch_size;
   uint64_t steps_per_epoch;
@@ -295,7 +295,16 @@ typedef struct pliant_work {
   /* Since version 2. TRAIN: not 0: gradients are sent as soon as they are handed in. 0: they wait
    * for another shard, so handing them in before the end gains nothing. */
   int32_t travels_early;
+  /* Since version 6. TRAIN, COMMIT: not 0: the epoch's last step. EVALUATE: not 0: the last part of
+   * its evaluation. */
+  int32_t last;
+  /* Since version 6. COMMIT: the batch of the job's beginning was doubled this many times by the
+   * job's batch mode, and the learning rate may follow. */
+  int32_t doublings;
   int32_t reserved;
+  /* Since version 6. COMMIT: the step at which a training would be whose batch never grew: for
+   * schedules that count steps. It is `step` while the batch is that of the beginning. */
+  uint64_t schedule_step;
 } pliant_work;
 
 /* Waits for work, at most this many seconds (negative: without limit; 0: does not wait). The call

@@ -6,20 +6,34 @@
 
 namespace pliant {
 
-ShardForecast::ShardForecast(const Schedule& schedule, int parts) : schedule_(schedule) {
+ShardForecast::ShardForecast(const Schedule& schedule, int parts)
+    : alone_(parts > 0), schedule_(schedule) {
+  ComputesAll(parts);
+}
+
+void ShardForecast::ComputesAll(int parts) {
+  per_tick_.clear();
   for (int part = 0; part < parts; ++part) {
     per_tick_.push_back({.shard = part, .part = part, .parts = parts});
   }
 }
 
 Tick ShardForecast::TickOf(const ShardTask& task) const {
-  const Tick epoch_began = task.epoch * schedule_.ticks_per_epoch();
-  const std::uint64_t steps = schedule_.steps_per_epoch();
-  if (task.kind == TickKind::kTrain) return epoch_began + task.step - task.epoch * steps;
-  return epoch_began + steps + task.samples.front() / schedule_.spec().global_batch_size;
+  const Tick first = schedule_.TicksBefore(task.epoch);
+  if (task.kind == TickKind::kTrain) return first + task.step - schedule_.StepsBefore(first);
+  const Tick steps =
+      schedule_.StepsBefore(schedule_.TicksBefore(task.epoch + 1)) - schedule_.StepsBefore(first);
+  return first + steps +
+         task.samples.front() /
+             (schedule_.spec().global_batch_size << schedule_.DoublingsAt(first));
 }
 
 void ShardForecast::OnTask(const ShardTask& task) {
+  if (schedule_.segments() != task.batches) {
+    if (auto with = schedule_.With(task.batches)) schedule_ = *std::move(with);
+    // Without the others, all shards of the larger batch are this learner's.
+    if (alone_) ComputesAll(task.parts);
+  }
   const Tick tick = TickOf(task);
   if (tick_ != tick) {
     // A tick with fewer samples than shards has empty shards, so its list is not complete.
@@ -42,7 +56,11 @@ std::optional<ShardTask> ShardForecast::After(std::uint64_t ahead) const {
   std::uint64_t left = ahead;
   Tick tick = *tick_;
   std::uint64_t place = from + 1;
-  for (; tick < schedule_.total_ticks(); ++tick, place = 0) {
+  // The batch of the next epoch may be another one.
+  const Tick end = schedule_.spec().max_doublings == 0
+                       ? schedule_.total_ticks()
+                       : schedule_.TicksBefore(schedule_.At(tick).epoch + 1);
+  for (; tick < end; ++tick, place = 0) {
     for (; place < per_tick_.size(); ++place) {
       const Part& part = per_tick_[place];
       ShardTask task = schedule_.PartOf(tick, part.part, part.parts);

@@ -13,7 +13,8 @@ namespace pliant {
 // of a membership.
 class ShardForecast {
  public:
-  // `parts`: the number of shards of every tick if this learner computes all of them; else 0.
+  // `parts`: the number of shards of the first tick if this learner computes all of every tick;
+  // else 0.
   ShardForecast(const Schedule& schedule, int parts);
 
   void OnTask(const ShardTask& task);
@@ -30,8 +31,10 @@ class ShardForecast {
     bool operator==(const Part&) const = default;
   };
   Tick TickOf(const ShardTask& task) const;
+  void ComputesAll(int parts);
 
-  const Schedule schedule_;
+  const bool alone_;
+  Schedule schedule_;           // of the newest task
   std::vector<Part> of_tick_;   // in the current tick, so far
   std::vector<Part> per_tick_;  // in the newest complete tick
   std::optional<Tick> tick_;    // the current tick

@@ -145,14 +145,16 @@ TickPlan Schedule::At(Tick tick) const {
   const std::uint64_t all = train ? spec_.train_samples : spec_.test_samples;
   const std::uint64_t slices =
       train ? run.steps_per_epoch : run.ticks_per_epoch - run.steps_per_epoch;
+  const std::uint64_t epoch = run.epoch + (tick - run.tick) / run.ticks_per_epoch;
   return {.kind = train ? TickKind::kTrain : TickKind::kEvaluate,
-          .epoch = run.epoch + (tick - run.tick) / run.ticks_per_epoch,
+          .epoch = epoch,
           .step = StepsBefore(tick),
           .first_sample = first,
           .samples = std::min(run.batch_size, all - first),
           .last_of_kind = slice + 1 == slices,
           .last_of_epoch = in_epoch + 1 == run.ticks_per_epoch,
-          .doublings = run.doublings};
+          .doublings = run.doublings,
+          .schedule_step = train ? epoch * steps_per_epoch() + first / spec_.global_batch_size : 0};
 }
 
 ShardTask Schedule::TaskOf(Tick tick, int shard) const {
@@ -182,7 +184,9 @@ ShardTask Schedule::PartOf(Tick tick, int part, int parts) const {
                  .shard = part,
                  .part = part,
                  .parts = parts,
-                 .samples = {}};
+                 .samples = {},
+                 .last_of_kind = plan.last_of_kind,
+                 .batches = segments_};
   task.samples.reserve(count);
   const bool train = plan.kind == TickKind::kTrain;
   if (train && spec_.order == DataOrder::kShuffled) {

@@ -55,6 +55,9 @@ struct TickPlan {
   bool last_of_kind = false;       // the epoch's last optimizer step, or last slice of evaluation
   bool last_of_epoch = false;
   int doublings = 0;  // of the batch and of the shards
+  // Where a training whose batch never changes would be: for schedules of learning rates. With such
+  // a batch it is `step`; in an evaluation 0.
+  std::uint64_t schedule_step = 0;
   bool operator==(const TickPlan&) const = default;
 };
 
@@ -79,7 +82,7 @@ class Schedule {
   // As far as the segments say. They change what comes after them only.
   std::uint64_t total_ticks() const { return TicksBefore(spec_.epochs); }
   std::uint64_t total_steps() const { return StepsBefore(total_ticks()); }
-  // Those of the first epoch.
+  // Steps and ticks of the first epoch.
   std::uint64_t steps_per_epoch() const { return runs_.front().steps_per_epoch; }
   std::uint64_t ticks_per_epoch() const { return runs_.front().ticks_per_epoch; }
 

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "trainer/data/batch_segments.h"
+
 namespace pliant {
 
 enum class TickKind { kTrain, kEvaluate };
@@ -20,6 +22,8 @@ struct ShardTask {
   std::vector<std::uint64_t>
       samples;             // indices into the training (or test) set; empty: nothing to compute
   std::uint64_t seed = 0;  // for dropout and augmentation: a hash of (job seed, epoch, step, part)
+  bool last_of_kind = false;  // as in TickPlan
+  BatchSegments batches;      // of the schedule that the task is from
 };
 
 // Sums over the samples of a shard (not means), so that shards of different sizes add up.

@@ -21,13 +21,14 @@ namespace {
 
 constexpr std::string_view kModelKeys[] = {"name", "input", "layers", "train", "data"};
 constexpr std::string_view kTrainKeys[] = {
-    "epochs",         "learningRate",    "optimizer",   "momentum",      "nesterov",
-    "betas",          "epsilon",         "weightDecay", "schedule",      "clipNorm",
-    "labelSmoothing", "onNonFiniteLoss", "batchSize",   "logicalShards", "seed"};
+    "epochs",    "learningRate",  "optimizer", "momentum",    "nesterov",       "betas",
+    "epsilon",   "weightDecay",   "schedule",  "clipNorm",    "labelSmoothing", "onNonFiniteLoss",
+    "batchSize", "logicalShards", "seed",      "batchScaling"};
 constexpr std::string_view kOptimizers[] = {"sgd", "adamw"};
 constexpr std::string_view kScheduleKeys[] = {"kind", "warmupEpochs", "atEpochs", "factor",
                                               "least"};
 constexpr std::string_view kScheduleKinds[] = {"constant", "step", "cosine"};  // as Kind
+constexpr std::string_view kScalings[] = {"none", "linear", "sqrt"};           // as BatchScaling
 constexpr std::string_view kPolicies[] = {"stop", "skip", "warn"};             // as OnNonFiniteLoss
 constexpr std::string_view kDataKeys[] = {"kind",      "train",   "test",
                                           "normalize", "augment", "classes"};
@@ -142,6 +143,10 @@ TrainSpec ReadTrain(const YAML::Node& node) {
   train.optimizer = ReadOptimizer(fields);
   if (const YAML::Node schedule = fields.Find("schedule")) {
     train.schedule = ReadSchedule(schedule, train.epochs);
+  }
+  if (const YAML::Node scaling = fields.Find("batchScaling")) {
+    train.batch_scaling =
+        static_cast<BatchScaling>(ReadWord(scaling, fields.In("batchScaling"), "rule", kScalings));
   }
   train.clip_norm = fields.OptionalReal("clipNorm", {.least = 0, .above = true, .below = 1e5});
   train.label_smoothing = fields.OptionalReal("labelSmoothing", kShares).value_or(0);

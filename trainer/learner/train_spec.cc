@@ -8,6 +8,18 @@
 
 namespace pliant::learner {
 
+double ScaleOf(BatchScaling scaling, int doublings) {
+  switch (scaling) {
+    case BatchScaling::kNone:
+      return 1;
+    case BatchScaling::kLinear:
+      return std::ldexp(1, doublings);
+    case BatchScaling::kSqrt:
+      return std::ldexp(doublings % 2 == 0 ? 1 : std::numbers::sqrt2, doublings / 2);
+  }
+  return 1;
+}
+
 double LearningRateAt(const TrainSpec& train, std::uint64_t step, std::uint64_t steps_per_epoch) {
   CHECK(steps_per_epoch > 0, "an epoch has steps");
   const LearningRateSchedule& schedule = train.schedule;

@@ -33,6 +33,10 @@ struct LearningRateSchedule {
   bool operator==(const LearningRateSchedule&) const = default;
 };
 
+// The factor of the learning rate when the batch has grown n-fold: 1; n, for SGD; √n, for Adam.
+enum class BatchScaling { kNone, kLinear, kSqrt };
+double ScaleOf(BatchScaling scaling, int doublings);
+
 // How to handle a step whose loss or gradient is not a finite number.
 enum class OnNonFiniteLoss {
   kStop,  // the training fails with an error
@@ -46,6 +50,8 @@ struct TrainSpec {
   double weight_decay = 0;
   Optimizer optimizer;
   LearningRateSchedule schedule;
+  // How the learning rate follows a batch that grows.
+  BatchScaling batch_scaling = BatchScaling::kNone;
   std::optional<double> clip_norm;  // the maximum norm of the whole gradient
   double label_smoothing = 0;
   OnNonFiniteLoss on_non_finite_loss = OnNonFiniteLoss::kStop;
@@ -57,7 +63,8 @@ struct TrainSpec {
 };
 
 // The learning rate of one optimizer step: a pure function, so there is no position to keep.
-// `step` counts from 0; `steps_per_epoch` is at least 1.
+// `step` counts from 0, with a batch that never changes (CommitTask::schedule_step), as does
+// `steps_per_epoch`, which is at least 1.
 double LearningRateAt(const TrainSpec& train, std::uint64_t step, std::uint64_t steps_per_epoch);
 
 }  // namespace pliant::learner

@@ -66,7 +66,8 @@ Result<bool> Update(const TrainSpec& train, std::uint64_t steps_per_epoch, const
   }
   ++state.counters->updates;
   OptimizerStep(train.optimizer,
-                {.learning_rate = LearningRateAt(train, task.step, steps_per_epoch),
+                {.learning_rate = LearningRateAt(train, task.schedule_step, steps_per_epoch) *
+                                  ScaleOf(train.batch_scaling, task.doublings),
                  .weight_decay = train.weight_decay,
                  .gradient_scale = GradientScale(train, norm),
                  .update = state.counters->updates},

@@ -68,6 +68,9 @@ Fingerprint MakeFingerprint(const LearnerEnvironment& environment, const std::st
   fingerprint["testSamples"] = std::to_string(info.test_samples);
   fingerprint["epochs"] = std::to_string(info.epochs);
   fingerprint["gradientElements"] = std::to_string(info.gradient_elements);
+  if (environment.max_batch_size) {
+    fingerprint["maxBatchSize"] = std::to_string(*environment.max_batch_size);
+  }
   // Frames name buckets by number, so their sizes must be equal.
   fingerprint["bucketBytes"] = std::to_string(BucketSizesOf(environment).rest * sizeof(float));
   // Equal bits are promised on one CPU model; equality up to rounding on any.

@@ -126,6 +126,29 @@ Status ReadCoordinator(const Reader& reader, LearnerEnvironment& environment) {
   return {};
 }
 
+Status ReadBatch(const Reader& reader, LearnerEnvironment& environment) {
+  const std::string mode = reader.Text("PLIANT_BATCH_MODE").value_or("Constant");
+  if (mode != "Constant" && mode != "FromState") {
+    return Invalid("PLIANT_BATCH_MODE is '" + mode + "': it must be Constant or FromState");
+  }
+  RETURN_IF_ERROR(reader.Number("PLIANT_MAX_BATCH_SIZE", 1, std::uint64_t{1} << 32,
+                                environment.max_batch_size));
+  const bool grows = mode == "FromState";
+  if (grows != environment.max_batch_size.has_value()) {
+    return Invalid(grows
+                       ? "PLIANT_BATCH_MODE is FromState: PLIANT_MAX_BATCH_SIZE must be set, to "
+                         "the largest batch that the training may use"
+                       : "PLIANT_MAX_BATCH_SIZE is set, but PLIANT_BATCH_MODE is Constant: set it "
+                         "to FromState, or remove the size");
+  }
+  if (grows && environment.reproducibility == Reproducibility::kStatistical) {
+    return Invalid(
+        "PLIANT_BATCH_MODE is FromState: PLIANT_REPRODUCIBILITY must be Bitwise, because "
+        "the noise scale of Statistical mode depends on the number of learners");
+  }
+  return {};
+}
+
 Status ReadTraining(const Reader& reader, LearnerEnvironment& environment) {
   RETURN_IF_ERROR(reader.Number("PLIANT_GLOBAL_BATCH_SIZE", 1, std::uint64_t{1} << 32,
                                 environment.global_batch_size));
@@ -146,7 +169,7 @@ Status ReadTraining(const Reader& reader, LearnerEnvironment& environment) {
   }
   environment.reproducibility =
       mode == "Bitwise" ? Reproducibility::kBitwise : Reproducibility::kStatistical;
-  return {};
+  return ReadBatch(reader, environment);
 }
 
 // A replay uses no coordinator. The job's uid says where its checkpoints are.

@@ -50,6 +50,8 @@ struct LearnerEnvironment {
 
   // Absent: the program's own values.
   std::optional<std::uint64_t> global_batch_size;
+  // The batch grows with the noise scale, up to this size. None: it is constant.
+  std::optional<std::uint64_t> max_batch_size;
   std::optional<int> logical_shards;
   std::optional<std::uint64_t> seed;
   Reproducibility reproducibility = Reproducibility::kBitwise;

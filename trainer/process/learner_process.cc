@@ -101,12 +101,12 @@ std::unique_ptr<HttpServer> ServeMetrics(RealEventLoop& loop, const LearnerEnvir
 // The memory is allocated now, while nobody waits for this learner. If it were allocated when the
 // job shrinks, in the middle of a step, a memory limit would cost the step and the learner.
 Result<GradientAccumulator> MakeAccumulator(const ProgramInfo& info,
-                                            const RunLearnerOptions& options,
+                                            const RunLearnerOptions& options, const DataSpec& data,
                                             MemorySource& gradients) {
   // Statistical mode: one leaf for the batch, and one that fills up the tree.
   const bool bitwise = options.environment.reproducibility == Reproducibility::kBitwise;
-  const int shards_ever = bitwise ? options.training.logical_shards : 2;
-  const int max_shards = bitwise ? options.training.max_shards_of_learner : 2;
+  const int shards_ever = bitwise ? MostShards(data) : 2;
+  const int max_shards = bitwise ? options.training.max_shards_of_learner << data.max_doublings : 2;
   const std::size_t bytes = GradientAccumulator::BytesFor(info.gradient_elements, max_shards);
   const auto no_room = [&](std::string_view why) {
     return Fail(ErrorCode::kUnavailable,
@@ -174,7 +174,8 @@ Status LearnerProcess::OpenTransport() {
 }
 
 Status LearnerProcess::OpenCompute() {
-  ASSIGN_OR_RETURN(GradientAccumulator accumulator, MakeAccumulator(info(), options_, gradients_));
+  ASSIGN_OR_RETURN(GradientAccumulator accumulator,
+                   MakeAccumulator(info(), options_, schedule_.spec(), gradients_));
   ProgramThread& thread = environment_.pace_file.empty() ? thread_ : paced_;
   compute_ = NewThreadedCompute(loop_, thread, std::move(accumulator));
   return {};

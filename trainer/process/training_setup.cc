@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "base/format.h"
+#include "trainer/data/batch_rule.h"
 
 namespace pliant {
 namespace {
@@ -52,19 +53,25 @@ Result<TrainingSetup> ResolveTraining(const LearnerEnvironment& environment,
                        .logical_shards = logical_shards,
                        .max_shards_of_learner = (logical_shards - 1) / min_ranks + 1,
                        .seed = seed.value_or(0),
+                       .max_batch_size = environment.max_batch_size,
                        .last_batch = program.last_batch,
                        .order = program.order};
 }
 
 Result<Schedule> ScheduleOf(const TrainingSetup& setup, const ProgramInfo& info) {
-  return Schedule::Make({.train_samples = info.train_samples,
-                         .test_samples = info.test_samples,
-                         .epochs = info.epochs,
-                         .global_batch_size = setup.global_batch_size,
-                         .logical_shards = setup.logical_shards,
-                         .seed = setup.seed,
-                         .last_batch = setup.last_batch,
-                         .order = setup.order});
+  DataSpec spec{.train_samples = info.train_samples,
+                .test_samples = info.test_samples,
+                .epochs = info.epochs,
+                .global_batch_size = setup.global_batch_size,
+                .logical_shards = setup.logical_shards,
+                .seed = setup.seed,
+                .last_batch = setup.last_batch,
+                .order = setup.order};
+  if (setup.max_batch_size) {
+    RETURN_IF_ERROR(Validate(spec));
+    ASSIGN_OR_RETURN(spec.max_doublings, MaxDoublings(spec, *setup.max_batch_size));
+  }
+  return Schedule::Make(spec);
 }
 
 int DefaultLogicalShards(std::uint64_t global_batch_size, int max_ranks) {

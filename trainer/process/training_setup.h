@@ -38,9 +38,10 @@ struct ProgramSettings {
 struct TrainingSetup {
   std::uint64_t global_batch_size = 0;
   int logical_shards = 1;
-  // Shards of one rank when the job has its minimum number of learners.
+  // Shards of one rank when the job has its minimum number of learners, before the batch grows.
   int max_shards_of_learner = 1;
   std::uint64_t seed = 0;
+  std::optional<std::uint64_t> max_batch_size;  // none: the batch is constant
   LastBatch last_batch = LastBatch::kKeep;
   DataOrder order = DataOrder::kShuffled;
   bool operator==(const TrainingSetup&) const = default;

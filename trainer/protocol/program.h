@@ -15,7 +15,10 @@ namespace pliant {
 
 struct CommitTask {
   std::uint64_t epoch = 0;
-  std::uint64_t step = 0;  // optimizer steps committed before this one
+  std::uint64_t step = 0;           // optimizer steps committed before this one
+  std::uint64_t schedule_step = 0;  // as in TickPlan
+  int doublings = 0;                // of the batch, since the training began
+  bool last_of_epoch = false;       // the epoch's last step
   std::span<const float>
       gradient;  // mean over the samples of the global batch, parameters in StateDict order
   std::span<const std::byte>

@@ -52,6 +52,9 @@ void CatchUp::Advance() {
     } else {
       parts_.compute.Commit({.epoch = tick.plan.epoch,
                              .step = tick.plan.step,
+                             .schedule_step = tick.plan.schedule_step,
+                             .doublings = tick.plan.doublings,
+                             .last_of_epoch = tick.plan.last_of_kind,
                              .gradient = tick.gradient,
                              .buffers = tick.buffers,
                              .sums = tick.sums,

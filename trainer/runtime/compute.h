@@ -53,6 +53,9 @@ struct TickOutput {
 struct CommitWork {
   std::uint64_t epoch = 0;
   std::uint64_t step = 0;
+  std::uint64_t schedule_step = 0;
+  int doublings = 0;
+  bool last_of_epoch = false;
   FloatBuffer gradient;
   Bytes buffers;
   ShardSums sums;

@@ -148,6 +148,9 @@ class ThreadedCompute final : public Compute {
                      }
                      return CommitTask{.epoch = work.epoch,
                                        .step = work.step,
+                                       .schedule_step = work.schedule_step,
+                                       .doublings = work.doublings,
+                                       .last_of_epoch = work.last_of_epoch,
                                        .gradient = work.gradient.view(),
                                        .buffers = work.buffers.view,
                                        .sums = work.sums};

@@ -174,6 +174,9 @@ void TickRunner::Commit(const TickOutcome& outcome, const std::optional<Evaluati
   }
   parts_.compute.Commit({.epoch = tick_.plan.epoch,
                          .step = tick_.plan.step,
+                         .schedule_step = tick_.plan.schedule_step,
+                         .doublings = tick_.plan.doublings,
+                         .last_of_epoch = tick_.plan.last_of_kind,
                          .gradient = reduction_.shared_root(),
                          .buffers = round_.buffers(),
                          .sums = outcome.sums,

@@ -37,10 +37,24 @@ Result<api::FrozenTraining> FreezeTraining(const api::JobSpec& spec) {
                "every GPU needs a shard",
                shards, gpus));
   }
+  if (const auto most = training.max_batch_size) {
+    if (*most < 2 * training.global_batch_size) {
+      return Invalid(Format(
+          "spec.training.batch.maxBatchSize {} is less than twice globalBatchSize {}, so the "
+          "batch could never grow: use at least {}, or the mode Constant",
+          *most, training.global_batch_size, 2 * training.global_batch_size));
+    }
+    if (training.reproducibility != api::Reproducibility::kBitwise) {
+      return Invalid(
+          "spec.training.batch.mode FromState needs reproducibility Bitwise: the noise "
+          "scale of a Statistical job depends on the number of learners");
+    }
+  }
   return api::FrozenTraining{.global_batch_size = training.global_batch_size,
                              .logical_shards = shards,
                              .seed = training.seed,
-                             .reproducibility = training.reproducibility};
+                             .reproducibility = training.reproducibility,
+                             .max_batch_size = training.max_batch_size};
 }
 
 Result<api::FrozenTraining> FrozenOrNew(const api::ElasticTrainingJob& job) {

@@ -87,6 +87,10 @@ json Environment(const api::ElasticTrainingJob& job, const api::FrozenTraining& 
       Value("PLIANT_STEP_TIMEOUT_SECONDS", std::to_string(job.spec.step_timeout.count())),
       Value("PLIANT_METRICS_PORT", std::to_string(kLearnerMetricsPort)),
   });
+  if (training.max_batch_size) {
+    environment.push_back(Value("PLIANT_BATCH_MODE", "FromState"));
+    environment.push_back(Value("PLIANT_MAX_BATCH_SIZE", std::to_string(*training.max_batch_size)));
+  }
   if (!checkpoint.resume_from.empty()) {
     environment.push_back(Value("PLIANT_RESUME_FROM", checkpoint.resume_from));
   }

@@ -41,6 +41,15 @@ TEST(JobCodec, FillsInDefaults) {
   EXPECT_EQ(job->status, JobStatus{});
 }
 
+TEST(JobCodec, ABatchMayGrow) {
+  json object = Minimal();
+  EXPECT_EQ(DecodeJob(object, {})->spec.training.max_batch_size, std::nullopt);
+  object["spec"]["training"]["batch"] = {{"mode", "Constant"}};
+  EXPECT_EQ(DecodeJob(object, {})->spec.training.max_batch_size, std::nullopt);
+  object["spec"]["training"]["batch"] = {{"mode", "FromState"}, {"maxBatchSize", 4096}};
+  EXPECT_EQ(DecodeJob(object, {})->spec.training.max_batch_size, 4096);
+}
+
 // Whether a job asks for 5000 or for nothing matters to its queue.
 TEST(JobCodec, KeepsWhatPriorityAJobAsksFor) {
   json object = Minimal();
@@ -120,6 +129,15 @@ TEST(JobCodec, NamesTheFieldThatIsWrong) {
       {"/spec/training/logicalShards", 12, "spec.training.logicalShards: not a power of two"},
       {"/spec/training/reproducibility", "Exact",
        "spec.training.reproducibility: neither Bitwise nor Statistical"},
+      {"/spec/training/batch",
+       {{"mode", "Recorded"}},
+       "spec.training.batch.mode: neither Constant nor FromState"},
+      {"/spec/training/batch",
+       {{"mode", "FromState"}},
+       "spec.training.batch.maxBatchSize: must be set with mode FromState, and only then"},
+      {"/spec/training/batch",
+       {{"maxBatchSize", 512}},
+       "spec.training.batch.maxBatchSize: must be set with mode FromState, and only then"},
       {"/spec/placement", "Scatter", "spec.placement: none of Pack, Spread"},
       {"/spec/checkpoint/volume", nullptr, "spec.checkpoint.volume: missing"},
       {"/spec/checkpoint/resumeFrom", json::object(),
@@ -174,45 +192,48 @@ TEST(JobCodec, AStatusThatIsNotUnderstoodIsAnError) {
 }
 
 JobStatus FullStatus() {
-  return {.observed_generation = 3,
-          .phase = JobPhase::kResizing,
-          .reason = "4 of 8 GPUs",
-          .selector = "pliant.dev/job-uid=u",
-          .learners = 3,
-          .desired_learners = 4,
-          .entitlement = 4,
-          .training = FrozenTraining{.global_batch_size = 256, .logical_shards = 32, .seed = 7},
-          .gpu_product = "NVIDIA-L4",
-          .coordinator_term = 2,
-          .coordinator_image = "pliant:1",
-          .credentials_version = 2,
-          .next_learner = 11,
-          .admitted_template = "0a1b",
-          .membership_id = "2.5",
-          .step = 400,
-          .epoch = 16,
-          .total_steps = 1200,
-          .samples_per_second = 5310.5,
-          .speeds = {{.learners = 2, .nodes = 1, .samples_per_second = 15, .compute_seconds = 0.25},
-                     {.learners = 4, .nodes = 2, .samples_per_second = 28, .compute_seconds = 0.5}},
-          .loss = 0.03125,
-          .accuracy = 0.98,
-          .parameters_sha256 = "abc",
-          .last_checkpoint = SavedCheckpoint{.step = 400, .time = WallTime(seconds(1000))},
-          .resizes = 3,
-          .restarts = 1,
-          .failures = {.count = 2, .step = 399, .counted = {4, 7}},
-          .attained_gpu_seconds = 900,
-          .start_time = WallTime(seconds(10)),
-          .resize_time = WallTime(seconds(20)),
-          .estimated = {.start = WallTime(seconds(21)), .completion = WallTime(seconds(29))},
-          .completion_time = WallTime(seconds(30)),
-          .conditions = {{.type = "Admitted",
-                          .status = ConditionStatus::kTrue,
-                          .reason = "Admitted",
-                          .message = "m",
-                          .last_transition = WallTime(seconds(5)),
-                          .observed_generation = 3}}};
+  return {
+      .observed_generation = 3,
+      .phase = JobPhase::kResizing,
+      .reason = "4 of 8 GPUs",
+      .selector = "pliant.dev/job-uid=u",
+      .learners = 3,
+      .desired_learners = 4,
+      .entitlement = 4,
+      .training =
+          FrozenTraining{
+              .global_batch_size = 256, .logical_shards = 32, .seed = 7, .max_batch_size = 4096},
+      .gpu_product = "NVIDIA-L4",
+      .coordinator_term = 2,
+      .coordinator_image = "pliant:1",
+      .credentials_version = 2,
+      .next_learner = 11,
+      .admitted_template = "0a1b",
+      .membership_id = "2.5",
+      .step = 400,
+      .epoch = 16,
+      .total_steps = 1200,
+      .samples_per_second = 5310.5,
+      .speeds = {{.learners = 2, .nodes = 1, .samples_per_second = 15, .compute_seconds = 0.25},
+                 {.learners = 4, .nodes = 2, .samples_per_second = 28, .compute_seconds = 0.5}},
+      .loss = 0.03125,
+      .accuracy = 0.98,
+      .parameters_sha256 = "abc",
+      .last_checkpoint = SavedCheckpoint{.step = 400, .time = WallTime(seconds(1000))},
+      .resizes = 3,
+      .restarts = 1,
+      .failures = {.count = 2, .step = 399, .counted = {4, 7}},
+      .attained_gpu_seconds = 900,
+      .start_time = WallTime(seconds(10)),
+      .resize_time = WallTime(seconds(20)),
+      .estimated = {.start = WallTime(seconds(21)), .completion = WallTime(seconds(29))},
+      .completion_time = WallTime(seconds(30)),
+      .conditions = {{.type = "Admitted",
+                      .status = ConditionStatus::kTrue,
+                      .reason = "Admitted",
+                      .message = "m",
+                      .last_transition = WallTime(seconds(5)),
+                      .observed_generation = 3}}};
 }
 
 TEST(JobCodec, StatusReadsBackAsWritten) {

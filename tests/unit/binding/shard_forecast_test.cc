@@ -46,5 +46,31 @@ TEST(ShardForecast, KnowsTheNextBatchesInBothModes) {
   }
 }
 
+TEST(ShardForecast, DoesNotGuessTheBatchOfTheNextEpoch) {
+  DataSpec spec = UnevenSchedule().spec();
+  spec.max_doublings = 1;
+  const Schedule before = *Schedule::Make(spec);
+  const Schedule after = *before.With({{.epoch = 1, .doublings = 1}});
+  std::vector<ShardTask> tasks;  // of a learner alone
+  for (Tick tick = 0; tick < after.total_ticks(); ++tick) {
+    const Schedule& schedule = tick < after.TicksBefore(1) ? before : after;
+    for (int shard = 0; shard < schedule.ShardsAt(tick); ++shard) {
+      ShardTask task = schedule.TaskOf(tick, shard);
+      if (!task.samples.empty()) tasks.push_back(std::move(task));
+    }
+  }
+  ShardForecast forecast(before, spec.logical_shards);
+  for (std::size_t i = 0; i + 1 < tasks.size(); ++i) {
+    forecast.OnTask(tasks[i]);
+    const std::optional<ShardTask> told = forecast.After(0);
+    const ShardTask& want = tasks[i + 1];
+    ASSERT_EQ(told.has_value(), want.epoch == tasks[i].epoch) << i;
+    if (!told) continue;
+    EXPECT_EQ(told->samples, want.samples);
+    EXPECT_EQ(told->seed, want.seed);
+    EXPECT_EQ(told->shard, want.shard);
+  }
+}
+
 }  // namespace
 }  // namespace pliant

@@ -49,6 +49,20 @@ TEST(Admission, DerivesTheNumberOfShards) {
   }
 }
 
+TEST(Admission, ABatchThatCannotGrowIsRefused) {
+  api::JobSpec spec = NewJob().spec;
+  spec.training.global_batch_size = 256;
+  spec.training.max_batch_size = 512;
+  EXPECT_EQ(FreezeTraining(spec)->max_batch_size, 512);
+  spec.training.max_batch_size = 511;
+  EXPECT_THAT(FreezeTraining(spec).error().message,
+              testing::HasSubstr("maxBatchSize 511 is less than twice globalBatchSize 256"));
+  spec.training.max_batch_size = 512;
+  spec.training.reproducibility = api::Reproducibility::kStatistical;
+  EXPECT_THAT(FreezeTraining(spec).error().message,
+              testing::HasSubstr("needs reproducibility Bitwise"));
+}
+
 TEST(Admission, AsksTheServerOnceAndBelievesIt) {
   JobView view{.job = Shared(NewJob())};
   AdmissionOutcome outcome = DecideAdmission(view, At(10));

@@ -113,6 +113,15 @@ TEST(LearnerPod, IsToldWhereToBegin) {
   EXPECT_EQ(EnvOf(pod).at("PLIANT_RESUME_FROM"), "a-uid");
 }
 
+TEST(LearnerPod, IsToldHowItsBatchMayGrow) {
+  EXPECT_FALSE(EnvOf(PodOf(NewJob().spec.learner_template.json)).contains("PLIANT_BATCH_MODE"));
+  api::FrozenTraining training = kTraining;
+  training.max_batch_size = 4096;
+  const json pod = LearnerPod(NewJob(), training, 3, 4, {"gpu-1", "host-1"}, "10.0.0.7", {});
+  EXPECT_EQ(EnvOf(pod).at("PLIANT_BATCH_MODE"), "FromState");
+  EXPECT_EQ(EnvOf(pod).at("PLIANT_MAX_BATCH_SIZE"), "4096");
+}
+
 TEST(LearnerPod, IsFoundByAPlainPrometheusWhereThatIsWanted) {
   const auto annotations_of = [](const std::string& template_json) {
     api::ElasticTrainingJob job = NewJob();

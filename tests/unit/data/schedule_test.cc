@@ -73,8 +73,12 @@ TEST(Schedule, AnEpochIsItsStepsAndThenItsEvaluation) {
   EXPECT_EQ(schedule.total_ticks(), 24U);
   EXPECT_EQ(schedule.total_steps(), 18U);
 
-  const TickPlan last_step{
-      .epoch = 1, .step = 11, .first_sample = 1280, .samples = 157, .last_of_kind = true};
+  const TickPlan last_step{.epoch = 1,
+                           .step = 11,
+                           .first_sample = 1280,
+                           .samples = 157,
+                           .last_of_kind = true,
+                           .schedule_step = 11};
   EXPECT_EQ(schedule.At(13), last_step);
   const TickPlan first_slice{.kind = TickKind::kEvaluate, .epoch = 1, .step = 12, .samples = 256};
   EXPECT_EQ(schedule.At(14), first_slice);
@@ -86,7 +90,7 @@ TEST(Schedule, AnEpochIsItsStepsAndThenItsEvaluation) {
                             .last_of_kind = true,
                             .last_of_epoch = true};
   EXPECT_EQ(schedule.At(15), last_slice);
-  const TickPlan next_epoch{.epoch = 2, .step = 12, .samples = 256};
+  const TickPlan next_epoch{.epoch = 2, .step = 12, .samples = 256, .schedule_step = 12};
   EXPECT_EQ(schedule.At(16), next_epoch);
 
   EXPECT_EQ(schedule.StepsBefore(0), 0U);
@@ -197,6 +201,7 @@ TEST(Schedule, SegmentsChangeTheBatchFromAnEpochOn) {
         EXPECT_EQ(plan.step, step);
         EXPECT_EQ(plan.first_sample, first);
         EXPECT_EQ(plan.doublings, doublings[epoch]);
+        EXPECT_EQ(plan.schedule_step, epoch * schedule.steps_per_epoch() + first / 256);
         EXPECT_EQ(plan.samples, std::min(batch, spec.train_samples - first));
         for (int shard = 0; shard < schedule.ShardsAt(tick); ++shard) {
           const ShardTask task = schedule.TaskOf(tick, shard);

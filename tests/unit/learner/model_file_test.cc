@@ -62,6 +62,19 @@ std::string Replace(std::string text, const std::string& from, const std::string
   return at == std::string::npos ? text : text.replace(at, from.size(), to);
 }
 
+TEST(ModelFile, SaysHowTheLearningRateFollowsABatchThatGrows) {
+  EXPECT_EQ(ParseModel(kGood, "m")->train.batch_scaling, BatchScaling::kNone);
+  for (const auto& [word, scaling] :
+       {std::pair("none", BatchScaling::kNone), std::pair("linear", BatchScaling::kLinear),
+        std::pair("sqrt", BatchScaling::kSqrt)}) {
+    const auto model =
+        ParseModel(Replace(kGood, "seed: 7", std::string("batchScaling: ") + word), "m");
+    ASSERT_TRUE(model) << model.error();
+    EXPECT_EQ(model->train.batch_scaling, scaling);
+  }
+  EXPECT_FALSE(ParseModel(Replace(kGood, "seed: 7", "batchScaling: cubic"), "m"));
+}
+
 TEST(ModelFile, BecomesAValue) {
   const auto model = ParseModel(kGood, "model.yaml");
   ASSERT_TRUE(model) << model.error();
@@ -154,7 +167,7 @@ const WrongCase kWrongCases[] = {
     {"a setting like no other", "momentum", "colour",
      "m:11:39: train: unknown key 'colour': expected one of epochs, learningRate, optimizer, "
      "momentum, nesterov, betas, epsilon, weightDecay, schedule, clipNorm, labelSmoothing, "
-     "onNonFiniteLoss, batchSize, logicalShards, seed"},
+     "onNonFiniteLoss, batchSize, logicalShards, seed, batchScaling"},
     {"a misspelt layer", "max_pool", "maxpool",
      "m:7:5: layers: unknown layer 'maxpool': did you mean 'max_pool'?"},
     {"a setting given twice", "epochs: 3", "epochs: 3, epochs: 4",

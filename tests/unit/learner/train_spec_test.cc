@@ -60,5 +60,14 @@ TEST(LearningRate, CosineEndsAtItsLeast) {
   EXPECT_DOUBLE_EQ(LearningRateAt(train, 16, 4), 0.5);
 }
 
+TEST(LearningRate, FollowsABatchThatGrows) {
+  const double linear[] = {1, 2, 4, 8};
+  for (int doublings = 0; doublings < 4; ++doublings) {
+    EXPECT_EQ(ScaleOf(BatchScaling::kNone, doublings), 1);
+    EXPECT_EQ(ScaleOf(BatchScaling::kLinear, doublings), linear[doublings]);
+    EXPECT_DOUBLE_EQ(ScaleOf(BatchScaling::kSqrt, doublings), std::sqrt(linear[doublings]));
+  }
+}
+
 }  // namespace
 }  // namespace pliant::learner

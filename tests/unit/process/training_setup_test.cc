@@ -191,5 +191,17 @@ TEST(DefaultLogicalShards, IsThePowerOfTwoThatFits) {
   }
 }
 
+TEST(ScheduleOf, ABatchMayGrowUpToItsMaximum) {
+  const ProgramInfo info{.train_samples = 1000, .epochs = 2};
+  TrainingSetup setup{.global_batch_size = 64, .logical_shards = 8};
+  EXPECT_EQ(ScheduleOf(setup, info)->spec().max_doublings, 0);
+  setup.max_batch_size = 300;
+  EXPECT_EQ(ScheduleOf(setup, info)->spec().max_doublings, 2);
+  setup.max_batch_size = 100;
+  const auto small = ScheduleOf(setup, info);
+  ASSERT_FALSE(small);
+  EXPECT_NE(small.error().message.find("maxBatchSize: 100 is less than twice"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace pliant

@@ -18,8 +18,10 @@ from .errors import Diverged, InvalidProgram, PliantError, TrainingFailed
 
 if TYPE_CHECKING:
     from ._attach import attach
-    from ._loop import Elastic, Evaluation, Step, Watcher, request_learners
+    from ._evaluation import Evaluation
+    from ._loop import Elastic, Step, Watcher, request_learners
     from ._streams import StreamShard
+    from ._torch.learning_rate import scale_learning_rate
     from .fabric import FabricModel
     from .watchers import EarlyStopping, ProgressBar, TensorBoard
 
@@ -41,13 +43,14 @@ __all__ = [
     "Watcher",
     "attach",
     "request_learners",
+    "scale_learning_rate",
 ]
 
 # Imported at first use: they import a framework, which takes seconds.
 _LAZY = {
     "EarlyStopping": ".watchers",
     "Elastic": "._loop",
-    "Evaluation": "._loop",
+    "Evaluation": "._evaluation",
     "FabricModel": ".fabric",
     "ProgressBar": ".watchers",
     "Step": "._loop",
@@ -56,6 +59,7 @@ _LAZY = {
     "Watcher": "._loop",
     "attach": "._attach",
     "request_learners": "._loop",
+    "scale_learning_rate": "._torch.learning_rate",
 }
 
 

@@ -33,9 +33,9 @@ class Job:
 class Plan:
     """Batch size, shards and steps that follow from the job and the program's settings."""
 
-    global_batch_size: int  # in samples, over all learners
-    logical_shards: int  # parts that a batch is computed in
-    steps_per_epoch: int
+    global_batch_size: int  # in samples, over all learners, before the batch grows
+    logical_shards: int  # parts that this batch is computed in
+    steps_per_epoch: int  # with this batch
     total_steps: int
     seed: int
 
@@ -52,6 +52,7 @@ class Shard:
     training: bool  # False: the shard of an evaluation
     gradient: int = 0  # address of the floats to write
     travels_early: bool = False  # gradients are sent as soon as they are reported ready
+    last: bool = False  # of the epoch's last step, or of the last part of its evaluation
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,8 @@ class Commit:
     samples: float
     loss: float  # sums over the samples
     correct: float
+    last: bool = False  # the epoch's last step
+    doublings: int = 0  # of the batch, since the training began
 
 
 @dataclass(frozen=True)
@@ -248,6 +251,8 @@ class Learner:
                 samples=work.samples_sum,
                 loss=work.loss_sum,
                 correct=work.correct_sum,
+                last=bool(work.last),
+                doublings=work.doublings,
             )
         if work.kind == _native.EVALUATED:
             return Evaluated(
@@ -353,4 +358,5 @@ def _shard(work: _native.Work) -> Shard:
         training=work.kind == _native.TRAIN,
         gradient=work.gradient or 0,
         travels_early=bool(work.travels_early),
+        last=bool(work.last),
     )

@@ -6,9 +6,9 @@ import contextlib
 import math
 import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
+from ._evaluation import Evaluation
 from ._learner import Commit, Ending, Evaluated, Learner, Loaded, Shard
 from ._nonfinite import takes_step
 from ._notices import Notices
@@ -19,16 +19,6 @@ from .errors import InvalidProgram, PliantError, TrainingFailed
 from .process import Guard
 
 _LEARNERS_MAX = 1 << 16
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """The result of an epoch's evaluation: the same on all learners."""
-
-    epoch: int
-    step: int  # optimizer steps committed before
-    loss: float  # mean over the test set
-    accuracy: float  # share of its samples that are correct, 0 to 1
 
 
 class Watcher:
@@ -55,6 +45,7 @@ class Step:
         self._taken = False
         self._ended = False
         elastic._position(first)  # remembered here, because an Ending has no position
+        self._last = first.last
         if isinstance(first, Commit):
             elastic._enter_commit(first)
 
@@ -71,7 +62,7 @@ class Step:
     @property
     def last_of_epoch(self) -> bool:
         """Whether this is the epoch's last step: step a per-epoch schedule after its commit."""
-        return (self.number + 1) % self._elastic.steps_per_epoch == 0
+        return self._last
 
     @property
     def shard(self) -> Shard:
@@ -204,6 +195,7 @@ class Elastic(abc.ABC, Generic[StepT]):
         self._steps_taken = 0  # in total, as far as this process has seen them
         self._step = 0
         self._epoch = 0
+        self._doublings = 0  # of the batch, in the last commit
         # Sums of the current shard.
         self._loss = 0.0
         self._correct = 0.0
@@ -223,13 +215,18 @@ class Elastic(abc.ABC, Generic[StepT]):
 
     @property
     def steps_per_epoch(self) -> int:
-        """Optimizer steps in one pass over the training data."""
+        """Optimizer steps in one pass over the training data, before the batch grows."""
         return self.plan.steps_per_epoch
 
     @property
     def total_steps(self) -> int:
-        """Optimizer steps in all epochs."""
+        """Optimizer steps in all epochs. If the batch grows, there are fewer."""
         return self.plan.total_steps
+
+    @property
+    def batch_growth(self) -> int:
+        """The global batch of the last commit, divided by that of the first epoch: 1, 2, 4 ..."""
+        return 1 << self._doublings
 
     def register(self, name: str, what: Stateful) -> None:
         """Adds state to the training's, which joining learners and checkpoints receive: a schedule,
@@ -382,6 +379,8 @@ class Elastic(abc.ABC, Generic[StepT]):
     def _position(self, work: Shard | Commit | Ending) -> tuple[int, int]:
         if not isinstance(work, Ending):
             self._epoch, self._step = work.epoch, work.step
+        if isinstance(work, Commit):
+            self._doublings = work.doublings
         return self._epoch, self._step
 
     def _next_of_step(self) -> Shard | Commit | Ending:
@@ -464,7 +463,8 @@ class Elastic(abc.ABC, Generic[StepT]):
                 if rate is not None:
                     line["learningRate"] = rate
                 if line.get("samplesPerSecond"):
-                    line["stepSeconds"] = self.plan.global_batch_size / line["samplesPerSecond"]
+                    batch = self.plan.global_batch_size * self.batch_growth
+                    line["stepSeconds"] = batch / line["samplesPerSecond"]
             for listener in self.on_metrics:
                 listener(line)
 

@@ -19,7 +19,7 @@ from ctypes import (
 )
 from pathlib import Path
 
-ABI_VERSION = 5
+ABI_VERSION = 6
 
 OK, NOTHING = 0, 1
 INVALID, ORDER, FAILED, INTERNAL = -1, -2, -3, -4
@@ -130,7 +130,10 @@ class Work(_Sized):
         ("loss_sum", c_double),
         ("correct_sum", c_double),
         ("travels_early", c_int32),
+        ("last", c_int32),
+        ("doublings", c_int32),
         ("reserved", c_int32),
+        ("schedule_step", c_uint64),
     ]
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ._event_files import EventFiles
-from ._loop import Elastic, Evaluation, Watcher
+from ._evaluation import Evaluation
+from ._loop import Elastic, Watcher
 from .errors import InvalidProgram
 
 _BAR_WIDTH = 24

@@ -163,6 +163,7 @@ class KerasElastic(Elastic[KerasStep]):
 
     def _enter_commit(self, commit: Commit) -> None:
         self._position(commit)
+        self._last_of_epoch = commit.last
         self._gradients.set_reduced(commit)
         self._set_seeds(mix(self.plan.seed, commit.step))
 
@@ -189,7 +190,7 @@ class KerasElastic(Elastic[KerasStep]):
         return self._gradients.finite()
 
     def _save(self) -> None:
-        if (self._step + 1) % self.steps_per_epoch == 0:
+        if self._last_of_epoch:
             self._state.check_frozen()
         self._state.save()
 
