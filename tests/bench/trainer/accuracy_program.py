@@ -89,7 +89,7 @@ def main(kind: str, seed: int) -> None:
     def evaluate(batch):
         scores = model(batch[0])
         correct = (scores.argmax(1) == batch[1]).float()
-        # Of a text, the share of its characters.
+        # A text counts by the share of its characters.
         return nn.functional.cross_entropy(scores, batch[1]), correct.reshape(len(correct), -1).mean(1).sum()
 
     epochs = int(os.environ.get("EPOCHS", epochs))
