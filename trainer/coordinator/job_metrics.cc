@@ -72,6 +72,8 @@ struct JobMetrics::Families {
       registry.AddGauges("pliant_train_loss", {}, "Recent mean training loss.");
   MetricRegistry::Gauges& accuracy = registry.AddGauges(
       "pliant_train_accuracy", {}, "Test accuracy of the newest evaluation, from 0 to 1.");
+  MetricRegistry::Gauges& batch_size =
+      registry.AddGauges("pliant_train_batch_size", {}, "Samples in an optimizer step.");
   MetricRegistry::Gauges& noise_scale = registry.AddGauges(
       "pliant_train_noise_scale", {},
       "Gradient noise scale: the batch beyond which more samples per step pay little.");
@@ -204,6 +206,7 @@ std::string JobMetrics::Serialize(const JobProgress& progress, std::size_t conne
     const bool trains = progress.membership && progress.membership->world_size() > 0;
     f.speed.Add({}).Set(trains ? stats.samples_per_second.value_or(0) : 0);
     Families::SetIfKnown(f.accuracy, stats.accuracy);
+    if (stats.batch_size) f.batch_size.Add({}).Set(static_cast<double>(*stats.batch_size));
     // Unlike them it can become unknown again.
     if (stats.noise_scale) {
       f.noise_scale.Add({}).Set(*stats.noise_scale);

@@ -95,6 +95,8 @@ class Schedule {
   TickPlan At(Tick tick) const;  // tick < total_ticks
   // Doublings at a tick, also at the end of the training: those of the last epoch.
   int DoublingsAt(Tick tick) const { return RunOf(tick).doublings; }
+  // Samples in a whole step, and its logical shards.
+  std::uint64_t BatchAt(Tick tick) const { return RunOf(tick).batch_size; }
   int ShardsAt(Tick tick) const { return spec_.logical_shards << DoublingsAt(tick); }
   ShardTask TaskOf(Tick tick, int shard) const;  // shard < ShardsAt(tick)
   // The number of samples of one of `parts` parts of a tick of `samples` samples.

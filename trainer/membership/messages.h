@@ -119,6 +119,7 @@ struct Progress {
     std::optional<double> samples_per_second;
     std::optional<double> accuracy;     // of the newest finished evaluation
     std::optional<double> noise_scale;  // in samples
+    std::optional<std::uint64_t> batch_size;  // samples in a step of the epoch
     std::optional<std::uint64_t> evaluated_epoch;
     std::optional<CheckpointReport> last_checkpoint;
     std::optional<int> learners_asked;  // number that the program wants

@@ -125,6 +125,7 @@ Json ToJson(const Progress::Stats& stats) {
   PutNumber(json, "samplesPerSecond", stats.samples_per_second);
   PutNumber(json, "accuracy", stats.accuracy);
   PutNumber(json, "noiseScale", stats.noise_scale);
+  if (stats.batch_size) json["batchSize"] = *stats.batch_size;
   if (stats.evaluated_epoch) json["evaluatedEpoch"] = *stats.evaluated_epoch;
   if (stats.learners_asked) json["learnersAsked"] = *stats.learners_asked;
   if (stats.last_checkpoint) json["lastCheckpoint"] = ToJson(*stats.last_checkpoint);
@@ -142,6 +143,7 @@ Progress::Stats ReadStats(JsonFields& fields) {
                         .accuracy = ReadNumber(fields, "accuracy"),
                         .noise_scale = ReadNumber(fields, "noiseScale")};
   if (fields.Has("samples")) stats.samples = fields.Unsigned("samples");
+  if (fields.Has("batchSize")) stats.batch_size = fields.Unsigned("batchSize");
   if (fields.Has("evaluatedEpoch")) stats.evaluated_epoch = fields.Unsigned("evaluatedEpoch");
   if (fields.Has("learnersAsked")) {
     stats.learners_asked =

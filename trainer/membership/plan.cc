@@ -43,6 +43,7 @@ void PutStats(Json& json, const Progress::Stats& stats) {
   Put(json, "samplesPerSecond", stats.samples_per_second);
   Put(json, "accuracy", stats.accuracy);
   Put(json, "noiseScale", stats.noise_scale);
+  if (stats.batch_size) json["batchSize"] = *stats.batch_size;
   if (stats.evaluated_epoch) json["evaluatedEpoch"] = *stats.evaluated_epoch;
   if (stats.learners_asked) json["learnersAsked"] = *stats.learners_asked;
   if (const auto& checkpoint = stats.last_checkpoint) {

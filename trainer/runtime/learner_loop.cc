@@ -206,6 +206,7 @@ Progress LearnerLoop::Impl::MakeProgress() {
         .samples_per_second = state_.metrics.samples_per_second(),
         .accuracy = state_.metrics.accuracy(),
         .noise_scale = state_.group.noise.scale(),
+        .batch_size = state_.schedule.BatchAt(tick),
         .evaluated_epoch = state_.metrics.evaluated_epoch(),
         .last_checkpoint = checkpoints_.report()};
     if (learners_asked_ > 0) progress.stats->learners_asked = learners_asked_;

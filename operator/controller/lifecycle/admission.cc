@@ -73,6 +73,22 @@ std::optional<api::FrozenTraining> TrainingOf(const JobView& view) {
   return training ? std::optional(*training) : std::nullopt;
 }
 
+std::optional<api::FrozenTraining> PresentTrainingOf(const JobView& view) {
+  std::optional<api::FrozenTraining> training = TrainingOf(view);
+  if (!training || !view.coordinator.progress) return training;
+  const std::int64_t begin = training->global_batch_size;
+  const std::int64_t batch = view.coordinator.progress->batch_size.value_or(begin);
+  const std::int64_t growth = begin > 0 ? batch / begin : 1;
+  const bool is_possible = batch <= training->max_batch_size.value_or(begin) && growth >= 1 &&
+                           batch == growth * begin &&
+                           std::has_single_bit(static_cast<std::uint64_t>(growth)) &&
+                           growth <= api::kMaxLogicalShards / training->logical_shards;
+  if (!is_possible) return training;
+  training->global_batch_size = batch;
+  training->logical_shards *= static_cast<int>(growth);
+  return training;
+}
+
 AdmissionOutcome DecideAdmission(const JobView& view, WallTime now) {
   using enum api::ConditionStatus;
   if (const std::string& error = view.job->spec.learner_template.error; !error.empty()) {

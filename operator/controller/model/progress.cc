@@ -88,6 +88,7 @@ void ReadStats(Fields& root, Progress& progress) {
   progress.step = root.OptionalInt("step", 0, INT64_MAX);
   progress.epoch = root.OptionalInt("epoch", 0, INT64_MAX);
   progress.total_steps = root.OptionalInt("totalSteps", 0, INT64_MAX);
+  progress.batch_size = root.OptionalInt("batchSize", 1, INT64_MAX);
   progress.loss = FiniteNumber(root, "loss");
   progress.samples_per_second = FiniteNumber(root, "samplesPerSecond");
   progress.accuracy = FiniteNumber(root, "accuracy");

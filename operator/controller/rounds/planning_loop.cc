@@ -214,7 +214,7 @@ void PlanningLoop::LookAtJob(const kube::NamespacedName& key, JobView& view, Wal
   const CrashNotes::Mark busy = CrashNotes::BusyWith(parts_.crash_notes, view.job->meta);
   view.coordinator = monitor_.View(uid);
   ObserveJob(view, now);
-  if (const auto training = TrainingOf(view)) {
+  if (const auto training = PresentTrainingOf(view)) {
     speeds_.Observe(view, *training, gpus_of_node_[view.membership.pool], now);
   }
   if (AwaitsCheck(view)) {

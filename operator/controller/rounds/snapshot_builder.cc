@@ -176,7 +176,7 @@ std::optional<planner::LearnerView> LearnerViewOf(const api::Pod& pod, const Job
 
 planner::JobView PlannerView(const JobView& view) {
   const api::ElasticTrainingJob& job = *view.job;
-  const std::optional<api::FrozenTraining> training = TrainingOf(view);
+  const std::optional<api::FrozenTraining> training = PresentTrainingOf(view);
   planner::JobView planned = PlannedFrom(job.spec, NeedsOfLearner(view).get());
   planned.key = {.name_space = job.meta.name_space, .name = job.meta.name, .uid = job.meta.uid};
   planned.pool = view.membership.pool;

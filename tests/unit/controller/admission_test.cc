@@ -103,6 +103,34 @@ TEST(Admission, WhatWasFrozenStays) {
 }
 
 // Otherwise the text would differ from the stored one each time, and be written for ever.
+TEST(Admission, TheBatchOfTheEpochIsWhatItsCoordinatorSaysIfItCanBe) {
+  const struct {
+    const char* what;
+    std::optional<std::int64_t> max;
+    std::optional<std::int64_t> told;
+    std::int64_t batch;
+    int shards;
+  } kCases[] = {
+      {"it has not grown", 256, 64, 64, 8},      {"nobody says it", 256, {}, 64, 8},
+      {"doubled", 256, 128, 128, 16},            {"doubled twice", 256, 256, 256, 32},
+      {"more than the maximum", 256, 512, 64, 8}, {"no doubling", 256, 192, 64, 8},
+      {"no multiple", 256, 100, 64, 8},          {"less than at first", 256, 32, 64, 8},
+      {"a constant batch", {}, 128, 64, 8},      {"too many shards", INT64_MAX, 64LL << 40, 64, 8},
+  };
+  for (const auto& c : kCases) {
+    JobView view = TrainingView(2);
+    api::FrozenTraining& training = *Edit(view.job).status.training;
+    training.global_batch_size = 64;
+    training.logical_shards = 8;
+    training.max_batch_size = c.max;
+    Edit(view.coordinator.progress).batch_size = c.told;
+    const auto present = PresentTrainingOf(view);
+    ASSERT_TRUE(present) << c.what;
+    EXPECT_EQ(present->global_batch_size, c.batch) << c.what;
+    EXPECT_EQ(present->logical_shards, c.shards) << c.what;
+  }
+}
+
 TEST(Conditions, ATextFromElsewhereReadsBackAsItWasWritten) {
   using nlohmann::json;
   const struct {

@@ -47,9 +47,11 @@ TEST(JobMetrics, ShowsWhatTheProgressSays) {
 TEST(JobMetrics, ANoiseScaleMayBecomeUnknown) {
   JobMetrics metrics("team/digits");
   JobProgress progress = Running();
-  progress.stats = Progress::Stats{.noise_scale = 1830.5};
+  progress.stats = Progress::Stats{.noise_scale = 1830.5, .batch_size = 512};
   EXPECT_THAT(metrics.Serialize(progress, 2),
               HasSubstr("pliant_train_noise_scale{" + kJob + "} 1830.5\n"));
+  EXPECT_THAT(metrics.Serialize(progress, 2),
+              HasSubstr("pliant_train_batch_size{" + kJob + "} 512\n"));
   progress.stats->noise_scale.reset();
   EXPECT_THAT(metrics.Serialize(progress, 2), Not(HasSubstr("pliant_train_noise_scale{")));
 }

@@ -48,6 +48,7 @@ TEST(Messages, OfLearnersComeBackAsTheyWere) {
                                    .samples_per_second = 1e4,
                                    .accuracy = 0.97,
                                    .noise_scale = 1830.5,
+                                   .batch_size = 512,
                                    .evaluated_epoch = 0,
                                    .last_checkpoint = CheckpointReport{.step = 8,
                                                                        .membership = {2, 6},

@@ -88,6 +88,7 @@ TEST(Document, HasTheCoordinatorsMetrics) {
                                .samples_per_second = 1,
                                .accuracy = 1,
                                .noise_scale = 1,
+                               .batch_size = 1,
                                .last_checkpoint = CheckpointReport{.unix_seconds = 1}},
       .learners = {LearnerProgress{.times = TickTimes{}}},
       .slowest = Straggler{.slowdown = 2}};
