@@ -28,11 +28,12 @@ std::int64_t SpeedOf(const JobView& job, LearnerCount learners) {
 // Seconds, if the job gets `learners` now: at its present speed until new learners train, then at
 // that of its curve. Without a curve, at the present speed.
 std::optional<std::int64_t> SecondsToEnd(const JobView& job, LearnerCount learners) {
+  const bool knows_alone = !job.speeds.empty() && job.alone_seconds;
+  if (!knows_alone && !job.remaining_seconds) return std::nullopt;
   const auto training = static_cast<LearnerCount>(std::ranges::count_if(
       job.learners, [](const LearnerView& learner) { return learner.member; }));
   const std::int64_t wait = learners > training ? kStartSeconds : 0;
   const std::int64_t then = SpeedOf(job, learners);
-  const bool knows_alone = !job.speeds.empty() && job.alone_seconds;
   if (knows_alone && (training == 0 || !job.remaining_seconds)) {
     return wait + std::min(*job.alone_seconds, kLongest) * SpeedOf(job, 1) / then;
   }
