@@ -17,8 +17,9 @@ namespace {
 constexpr std::int64_t kStartSeconds = 15;
 // Ten years; also bounds products of times and speeds.
 constexpr std::int64_t kLongest = 315'360'000;
-// Bounds the time of a plan.
+// Bound the time of a plan: steps, and jobs that are looked at because GPUs became free.
 constexpr int kMaxSteps = 256;
+constexpr std::int64_t kMaxLooks = 20'000;
 
 // The speed with `learners`, in thousandths of that with one; 1: the curve is not known.
 std::int64_t SpeedOf(const JobView& job, LearnerCount learners) {
@@ -28,11 +29,12 @@ std::int64_t SpeedOf(const JobView& job, LearnerCount learners) {
 // Seconds, if the job gets `learners` now: at its present speed until new learners train, then at
 // that of its curve. Without a curve, at the present speed.
 std::optional<std::int64_t> SecondsToEnd(const JobView& job, LearnerCount learners) {
+  const bool knows_alone = !job.speeds.empty() && job.alone_seconds;
+  if (!knows_alone && !job.remaining_seconds) return std::nullopt;
   const auto training = static_cast<LearnerCount>(std::ranges::count_if(
       job.learners, [](const LearnerView& learner) { return learner.member; }));
   const std::int64_t wait = learners > training ? kStartSeconds : 0;
   const std::int64_t then = SpeedOf(job, learners);
-  const bool knows_alone = !job.speeds.empty() && job.alone_seconds;
   if (knows_alone && (training == 0 || !job.remaining_seconds)) {
     return wait + std::min(*job.alone_seconds, kLongest) * SpeedOf(job, 1) / then;
   }
@@ -132,6 +134,8 @@ class Forecast {
   }
 
   void Grow(QueueIndex queue) {
+    looks_ += std::ssize(model_.queues[queue].jobs);
+    if (looks_ > kMaxLooks) return;
     std::vector<Growth> claims;
     for (const JobIndex job : model_.queues[queue].jobs) {
       if (running_[job].learners == 0) continue;
@@ -172,6 +176,7 @@ class Forecast {
   std::int64_t now_ = 0;
   std::int64_t free_ = 0;
   int steps_ = 0;
+  std::int64_t looks_ = 0;
 };
 
 }  // namespace

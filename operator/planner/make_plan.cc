@@ -146,11 +146,14 @@ void PlanPool(const ClusterSnapshot& snapshot, const PoolScope& scope, const Pol
       present ? std::nullopt : ShareWithProtection(model, policy, fair);
   const Sharing& given = with_protection ? *with_protection : fair;
   const Assignment placed = Place(model, given);
-  std::vector<JobIndex> waiting;
-  if (MayKnowEnds(model)) waiting = JobsInTurn(model, given);
-  std::erase_if(waiting, [&](JobIndex job) { return !WaitsInQueue(given.shares[job].standing); });
-  const std::vector<std::optional<WallTime>> ends = ForecastEnds(model, given, waiting);
-  const std::vector<std::optional<WallTime>> starts = EstimateStarts(model, given, ends, waiting);
+  std::vector<std::optional<WallTime>> ends;
+  std::vector<std::optional<WallTime>> starts;
+  if (MayKnowEnds(model)) {
+    std::vector<JobIndex> waiting = JobsInTurn(model, given);
+    std::erase_if(waiting, [&](JobIndex job) { return !WaitsInQueue(given.shares[job].standing); });
+    ends = ForecastEnds(model, given, waiting);
+    starts = EstimateStarts(model, given, ends, waiting);
+  }
   NodeRequests requests = RequestNodes(model, policy, fair, placed);
 
   std::int64_t yielded = 0;
@@ -171,8 +174,8 @@ void PlanPool(const ClusterSnapshot& snapshot, const PoolScope& scope, const Pol
                       .entitlement = fair.shares[index].entitled_learners,
                       .demand = job.active ? job.demand : 0,
                       .gpu_product = ProductOf(model, index, placed),
-                      .ends_at = ends[index],
                       .cap = job.cap};
+    if (!ends.empty()) decision.ends_at = ends[index];
     if (!starts.empty()) decision.starts_at = starts[index];
     if (!requests.by_job.empty()) decision.nodes = std::move(requests.by_job[index]);
     SortLearners(model, index, placed, decision);

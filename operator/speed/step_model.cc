@@ -47,8 +47,7 @@ StepModel::Line StepModel::FitLine(std::span<const std::array<double, 4>> rows) 
   return gain(only_x) > gain(only_y) ? only_x : only_y;
 }
 
-StepModel::StepModel(std::span<const MeasuredStep> steps, std::optional<double> net_prior)
-    : net_prior_(net_prior) {
+StepModel::StepModel(std::span<const MeasuredStep> steps) {
   std::vector<std::array<double, 4>> rows;
   for (const MeasuredStep& step : steps) {
     rows.push_back({step.weight, step.work.parts, step.work.samples, step.compute_seconds});
@@ -106,10 +105,7 @@ void StepModel::FitNet(std::span<const MeasuredStep> steps, double gamma) {
 double StepModel::Net(int learners, int nodes) const {
   if (learners < 2) return 0;
   const auto at = [&](const Line& line) { return line.x + line.y * SlopeOf(learners); };
-  if (nodes > 1) {
-    if (net_several_) return at(*net_several_);
-    if (net_prior_) return std::max(*net_prior_, net_one_node_ ? at(*net_one_node_) : 0);
-  }
+  if (nodes > 1 && net_several_) return at(*net_several_);
   return net_one_node_ ? at(*net_one_node_) : 0;
 }
 

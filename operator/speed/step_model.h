@@ -37,10 +37,9 @@ struct MeasuredStep {
 // betters by half of the error.
 class StepModel {
  public:
-  // `steps`: at least one. `net_prior`: seconds of `net` on several nodes until they were tried;
-  // absent: as on one node. What was not tried on one node either takes no time.
-  explicit StepModel(std::span<const MeasuredStep> steps,
-                     std::optional<double> net_prior = std::nullopt);
+  // `steps`: at least one. Until several nodes were tried, `net` is as on one node. What was not
+  // tried on one node either takes no time.
+  explicit StepModel(std::span<const MeasuredStep> steps);
 
   // Seconds of a step. Near a measured size it is the measured time.
   double Seconds(int learners, int nodes, const StepWork& work) const;
@@ -67,7 +66,6 @@ class StepModel {
   Line compute_;
   std::optional<Line> net_one_node_;
   std::optional<Line> net_several_;
-  std::optional<double> net_prior_;
   double gamma_ = 1;
   int most_learners_ = 1;
   std::array<std::vector<Correction>, 2> corrections_;  // on one node, on several; by learners

@@ -158,6 +158,14 @@ TEST(SnapshotBuilder, AJobWhoseTemplateCannotBeReadIsLetGoWithItsSize) {
   EXPECT_EQ(planned.learners.size(), 2u);
 }
 
+// An edit acts with the next plan.
+TEST(SnapshotBuilder, TheMinimumEfficiencyIsThatOfTheSpec) {
+  JobView view = TrainingView(1);
+  EXPECT_EQ(PlannerView(view).min_efficiency, 0);
+  Edit(view.job).spec.elastic.min_efficiency = 50;
+  EXPECT_EQ(PlannerView(view).min_efficiency, 50);
+}
+
 TEST(SnapshotBuilder, WhatWasAttainedIsBounded) {
   JobView view = TrainingView(1);
   const std::pair<double, std::int64_t> kCases[] = {
