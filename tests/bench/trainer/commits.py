@@ -22,6 +22,7 @@ class Commit:
     shards: int  # number that the learner computed for the step
     ends: tuple[float, ...] = ()  # when each shard was finished, like `at`
     cpu: float | None = None  # seconds, from the process's start to its first commit
+    used: float | None = None  # seconds of processors since the commit before
     sha: str | None = None  # of the parameters, at some steps only
     waited: float | None = None  # seconds since the commit before in which it did not compute
 
@@ -31,7 +32,7 @@ class CommitLog:
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-        self._first = True
+        self._used: float | None = None  # at the last commit
 
     def add(
         self,
@@ -45,10 +46,13 @@ class CommitLog:
         line: dict[str, object] = {"step": step, "at": time.monotonic(), "shards": shards}
         if ends:
             line["ends"] = ends
-        if self._first:
-            used = resource.getrusage(resource.RUSAGE_SELF)
-            line["cpu"] = used.ru_utime + used.ru_stime
-            self._first = False
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        used = usage.ru_utime + usage.ru_stime
+        if self._used is None:
+            line["cpu"] = used
+        else:
+            line["used"] = used - self._used
+        self._used = used
         if sha:
             line["sha"] = sha
         if waited is not None:

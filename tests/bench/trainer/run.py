@@ -23,6 +23,7 @@ _BENCHES = {
     "resize": "resize",
     "kill": "kill",
     "checkpoint": "checkpoint",
+    "noise-scale": "noise",
     "goodput": "goodput",
 }
 

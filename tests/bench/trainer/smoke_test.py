@@ -28,6 +28,7 @@ _ROWS = {
         for what in ("next-step", "detection", "pause", "shards-too-many")
     ],
     "checkpoint": ["checkpoint/step", "checkpoint/extra", "checkpoint/pause", "checkpoint/longest"],
+    "noise-scale": ["noise-scale/transformer/measured", "noise-scale/transformer/control"],
     "goodput": ["goodput/lost", "goodput/start-cpu", "goodput/hashes-different"],
 }
 

@@ -135,16 +135,25 @@ TEST(AbiStructs, WorkSaysWhatIsToBeDone) {
   EXPECT_EQ(shard.gradient, gradient.data());
   EXPECT_EQ(shard.gradient_elements, 2);
   EXPECT_EQ(shard.travels_early, 0);
+  EXPECT_EQ(shard.last, 0);
   task.kind = TickKind::kEvaluate;
   EXPECT_EQ(WorkOf(Work(ShardWork{.task = &task})).kind, PLIANT_EVALUATE);
 
-  const pliant_work commit =
-      WorkOf(Work(CommitTask{.epoch = 2, .step = 20, .gradient = gradient, .sums = {8, 4, 2}}));
+  const pliant_work commit = WorkOf(Work(CommitTask{.epoch = 2,
+                                                    .step = 20,
+                                                    .schedule_step = 24,
+                                                    .doublings = 1,
+                                                    .last_of_epoch = true,
+                                                    .gradient = gradient,
+                                                    .sums = {8, 4, 2}}));
   EXPECT_EQ(commit.kind, PLIANT_COMMIT);
   EXPECT_EQ(commit.step, 20);
   EXPECT_EQ(commit.reduced, gradient.data());
   EXPECT_EQ(commit.gradient_elements, 2);
   EXPECT_EQ(commit.samples_sum, 8);
+  EXPECT_EQ(commit.schedule_step, 24);
+  EXPECT_EQ(commit.doublings, 1);
+  EXPECT_EQ(commit.last, 1);
 
   const pliant_work evaluated =
       WorkOf(Work(EvaluationTask{.epoch = 2, .step = 21, .sums = {8, 4, 2}}));

@@ -87,7 +87,11 @@ ShardSums TrainStep(Program& program, std::uint64_t step, std::span<const std::u
     total.loss += shard.sums.loss;
     total.correct += shard.sums.correct;
   }
-  if (!program.Commit({.step = step, .gradient = mean, .buffers = buffers, .sums = total})) {
+  if (!program.Commit({.step = step,
+                       .schedule_step = step,
+                       .gradient = mean,
+                       .buffers = buffers,
+                       .sums = total})) {
     std::abort();
   }
   return total;

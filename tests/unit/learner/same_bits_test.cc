@@ -162,6 +162,7 @@ class Learners {
       EXPECT_TRUE(reductions[rank]->done());
       const Status status = members_[rank]->program->Commit({.epoch = plan.epoch,
                                                              .step = plan.step,
+                                                             .schedule_step = plan.schedule_step,
                                                              .gradient = reductions[rank]->root(),
                                                              .buffers = rounds[rank].buffers().view,
                                                              .sums = rounds[rank].Outcome().sums});

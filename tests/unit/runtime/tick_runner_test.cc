@@ -314,7 +314,8 @@ TEST(TickRunner, StatesAreComparedNowAndThenIfThereIsAnybodyToCompareWith) {
     for (Tick step = 0; step < std::min(test.tick, kFirstEvaluation); ++step) {
       const std::vector<float> gradient(sim::ToyProgram::kParameters, 0.1F);
       const std::vector<std::byte> buffers(program.info().buffer_bytes);
-      ASSERT_TRUE(program.Commit({.step = step, .gradient = gradient, .buffers = buffers}));
+      ASSERT_TRUE(program.Commit(
+          {.step = step, .schedule_step = step, .gradient = gradient, .buffers = buffers}));
     }
     it.Begin(test.tick, {}, test.in_sync);
     it.Compute();

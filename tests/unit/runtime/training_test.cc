@@ -106,7 +106,8 @@ struct TrainingOf final : Training::Owner, CoordinatorSession::Owner, MetricsSin
   void Step(Tick step, float value) {
     const std::vector<float> gradient(sim::ToyProgram::kParameters, value);
     const std::vector<std::byte> buffers(program.info().buffer_bytes);
-    ASSERT_TRUE(program.Commit({.step = step, .gradient = gradient, .buffers = buffers}));
+    ASSERT_TRUE(program.Commit(
+        {.step = step, .schedule_step = step, .gradient = gradient, .buffers = buffers}));
   }
   void Commit() { training->CommitWhenComplete(); }
   // The part of one tick that this rank can do alone.
