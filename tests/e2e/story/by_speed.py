@@ -1,5 +1,5 @@
 """A queue that gives GPUs where they speed something up. Two trainings, paced: of the first, more than two learners are
-not faster; so it gives its GPUs to the second, which all of them speed up."""
+slower; so it gives its GPUs to the second, which all of them speed up."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,14 +14,15 @@ from .stage import GPUS_TOTAL, NAMESPACE, TEAM_LABEL, Stage
 from .watcher import Watcher
 from .world import World
 
-_PROGRAM = Path(__file__).resolve().parents[1] / "programs" / "fixed_cost.py"
+_PROGRAM = Path(__file__).resolve().parents[1] / "programs" / "costly_exchange.py"
 _QUEUE = "by-speed"
 _FLAT, _STEEP = "falls-off", "scales"
 _SHARDS = 32
-_SHARD_MILLISECONDS = 40
+_SHARD_MILLISECONDS = 30
 _EPOCHS = 25  # of ten steps
-# A step of the first takes at least as long as half of its shards: two learners are as fast as eight.
-_FLOOR_SHARDS = {_FLAT: _SHARDS // 2, _STEEP: 0}
+# Shards whose time each further learner costs. With 8 of 32, a step takes as long as 32 shards with one learner, 24 with
+# two, 27 with three, 32 with four, 60 with eight.
+_COST_SHARDS = {_FLAT: 8, _STEEP: 0}
 _ENOUGH = 2
 _SETTLE_SECONDS = 240.0
 
@@ -36,10 +37,10 @@ def play(stage: Stage, screen: Screen) -> list[Check]:
     rest = GPUS_TOTAL - _ENOUGH
     with Watcher(ApiServer(stage.kubectl), [NAMESPACE], screen.show) as watcher:
         scenes = {name: Scene(name, stage, screen, watcher) for name in jobs}
-        screen.say(f"1. {_FLAT}: it may have all GPUs, but a third makes no step shorter", "bold")
+        screen.say(f"1. {_FLAT}: it may have all GPUs, but a third makes steps longer", "bold")
         scenes[_FLAT].apply(jobs[_FLAT], _SHARD_MILLISECONDS)
         scenes[_FLAT].wait(
-            f"it has measured that more than {_ENOUGH} are not faster", settled_at(_ENOUGH), _SETTLE_SECONDS
+            f"it has measured that more than {_ENOUGH} are slower", settled_at(_ENOUGH), _SETTLE_SECONDS
         )
         reason = _reason(stage, _FLAT)
         screen.say(f"2. {_STEEP}: the same program without that limit", "bold")
@@ -86,7 +87,7 @@ def job(example: Mapping, name: str) -> dict:
     spec["resize"] = {"gracePeriodSeconds": 30}
     pod = spec["template"]["spec"]
     (learner,) = pod["containers"]
-    environment = {"EPOCHS": str(_EPOCHS), "FLOOR_SHARDS": str(_FLOOR_SHARDS[name])}
+    environment = {"EPOCHS": str(_EPOCHS), "COST_SHARDS": str(_COST_SHARDS[name])}
     container = {
         **learner,
         "args": ["train.py"],
