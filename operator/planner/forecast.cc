@@ -59,6 +59,7 @@ class Forecast {
     }
     while (!ends_.empty() && steps_ < kMaxSteps) {
       const auto [end, job] = ends_.top();
+      if (end > kLongest) break;
       ends_.pop();
       if (running_[job].end != end || running_[job].learners == 0) continue;  // it has changed
       now_ = end;

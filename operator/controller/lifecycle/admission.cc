@@ -10,6 +10,9 @@ namespace pliant::controller {
 
 namespace {
 
+// As in trainer/data/schedule.h: a grown batch may have more shards than a job may begin with.
+constexpr int kMaxShardsOfTick = 1 << 16;
+
 // Whether the job still has learners that were made from another template than its current one.
 bool HasFormerLearners(const JobView& view) {
   const std::string& theirs = view.job->status.admitted_template;
@@ -82,7 +85,7 @@ std::optional<api::FrozenTraining> PresentTrainingOf(const JobView& view) {
   const bool is_possible = batch <= training->max_batch_size.value_or(begin) && growth >= 1 &&
                            batch == growth * begin &&
                            std::has_single_bit(static_cast<std::uint64_t>(growth)) &&
-                           growth <= api::kMaxLogicalShards / training->logical_shards;
+                           growth <= kMaxShardsOfTick / training->logical_shards;
   if (!is_possible) return training;
   training->global_batch_size = batch;
   training->logical_shards *= static_cast<int>(growth);

@@ -31,8 +31,8 @@ AdmissionOutcome DecideAdmission(const JobView& view, WallTime now);
 // which contains both. nullopt: it is not.
 std::optional<api::FrozenTraining> TrainingOf(const JobView& view);
 
-// The same with the batch and the logical shards of the present epoch: they grow with
-// max_batch_size. A report that the job could not have is ignored.
+// The same with the batch and the logical shards of the present epoch, for speeds and times: they
+// grow with max_batch_size. A report that the job could not have is ignored.
 std::optional<api::FrozenTraining> PresentTrainingOf(const JobView& view);
 
 }  // namespace pliant::controller

@@ -9,7 +9,7 @@ void ObserveJob(JobView& view, WallTime now) {
   const bool first_look = !state.meter.until;
   ObserveNodes(view.learners, state.clocks, now, state.nodes);
   ObserveClocks(view, now, state.clocks);
-  ObserveResizes(view, now, state.resizes);
+  ObserveResizes(view, first_look, now, state.resizes);
   ForgetMounted(state.clocks, state.mount_causes);
   ObserveContacts(view, first_look, state.contacts);
   ObserveReported(view.coordinator.progress.get(), state.reporting);

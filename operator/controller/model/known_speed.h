@@ -14,6 +14,7 @@ namespace pliant::controller {
 struct KnownSpeed {
   planner::SpeedCurve curve;                 // empty: nothing
   double alone_seconds_per_step = 0;         // with one learner, if the curve is not empty
+  std::int64_t batch = 0;                    // samples of that step
   std::vector<api::MeasuredSpeed> measured;  // for the job's status
   bool status_was_read = false;
   std::shared_ptr<const Progress> learned_from;  // the newest report that was looked at

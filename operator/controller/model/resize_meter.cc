@@ -9,16 +9,17 @@
 
 namespace pliant::controller {
 
-void ObserveResizes(const JobView& view, WallTime now, ResizeMeter& meter) {
+void ObserveResizes(const JobView& view, bool first_look, WallTime now, ResizeMeter& meter) {
   const auto& since = view.soft_state.clocks.starting_since;
   std::erase_if(meter.starting, [&](const std::string& name) { return !since.contains(name); });
   const Progress* const progress = view.coordinator.progress.get();
   for (const auto& [name, begin] : since) {
     const bool is_member = progress != nullptr && std::ranges::contains(progress->members, name);
-    if (!is_member) {
-      meter.starting.insert(name);
-    } else if (meter.starting.erase(name) > 0) {
-      const double seconds = std::max(0.0, std::chrono::duration<double>(now - begin).count());
+    // Later it may also be that it has lost its membership, or its coordinator.
+    if (begin == now && !first_look) meter.starting.insert(name);
+    if (is_member && meter.starting.erase(name) > 0) {
+      const double seconds = std::clamp(std::chrono::duration<double>(now - begin).count(), 0.0,
+                                        speed::kHorizonSeconds);
       meter.start_seconds = meter.start_seconds ? (*meter.start_seconds + seconds) / 2 : seconds;
     }
   }

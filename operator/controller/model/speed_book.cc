@@ -158,7 +158,15 @@ void SpeedBook::Observe(JobView& view, const api::FrozenTraining& training,
   const auto learn = [&](const api::MeasuredSpeed& speed) {
     if (const auto step = StepOf(speed, training, gpus)) Learn(*step, own);
   };
-  if (!known.status_was_read) {
+  // Until the first speed with a grown batch is known, its samples take as long as before.
+  if (known.batch != 0 && known.batch != training.global_batch_size) {
+    known.alone_seconds_per_step *=
+        static_cast<double>(training.global_batch_size) / static_cast<double>(known.batch);
+  }
+  known.batch = training.global_batch_size;
+  // The speeds of a status are those of the batch that the coordinator tells.
+  const bool is_batch_known = view.coordinator.progress != nullptr || !training.max_batch_size;
+  if (!known.status_was_read && is_batch_known) {
     known.status_was_read = true;
     // Another job, or this one, may have newer measurements.
     if (!own.model) std::ranges::for_each(job.status.speeds, learn);

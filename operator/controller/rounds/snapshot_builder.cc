@@ -176,7 +176,7 @@ std::optional<planner::LearnerView> LearnerViewOf(const api::Pod& pod, const Job
 
 planner::JobView PlannerView(const JobView& view) {
   const api::ElasticTrainingJob& job = *view.job;
-  const std::optional<api::FrozenTraining> training = PresentTrainingOf(view);
+  const std::optional<api::FrozenTraining> training = TrainingOf(view);
   planner::JobView planned = PlannedFrom(job.spec, NeedsOfLearner(view).get());
   planned.key = {.name_space = job.meta.name_space, .name = job.meta.name, .uid = job.meta.uid};
   planned.pool = view.membership.pool;
@@ -187,7 +187,7 @@ planner::JobView PlannerView(const JobView& view) {
     planned.reproducibility = training->reproducibility;
     planned.gpu_product = job.status.gpu_product;
     if (const auto& progress = view.coordinator.progress) {
-      planned.remaining_seconds = RemainingSeconds(*progress, *training);
+      planned.remaining_seconds = RemainingSeconds(*progress, *PresentTrainingOf(view));
     }
     planned.speeds = view.soft_state.speed.curve;
     planned.alone_seconds = AloneSeconds(view);

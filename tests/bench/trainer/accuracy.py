@@ -3,7 +3,6 @@ one: five seeds each, the same number of epochs. The aim: the means differ by le
 standard error of their difference."""
 
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rows import Aim, Measured, Row, line, measured_row
+from trainers import environment
 
 _PROGRAM = Path(__file__).with_name("accuracy_program.py")
 _MODELS = ("cnn", "characters")
@@ -74,10 +74,10 @@ def difference(ours: Sequence[float], theirs: Sequence[float]) -> float:
 
 def _train(model: str, seed: int, more: dict[str, str]) -> Outcome:
     with tempfile.TemporaryDirectory(prefix="pliant-bench-") as folder:
-        environment = {**os.environ, "PLIANT_CHECKPOINT_DIR": folder, **more}
+        of_process = environment(PLIANT_CHECKPOINT_DIR=folder, **more)
         command = [sys.executable, "-B", str(_PROGRAM), model, str(seed)]
         ended = subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=1200, check=False
+            command, env=of_process, capture_output=True, text=True, timeout=1200, check=False
         )
     if ended.returncode != 0:
         raise RuntimeError(f"{model}, seed {seed}: {ended.stderr[-2000:]}")

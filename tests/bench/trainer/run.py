@@ -25,6 +25,7 @@ _BENCHES = {
     "checkpoint": "checkpoint",
     "noise-scale": "noise",
     "goodput": "goodput",
+    "batch": "accuracy",
 }
 
 

@@ -29,6 +29,7 @@ _ROWS = {
     ],
     "checkpoint": ["checkpoint/step", "checkpoint/extra", "checkpoint/pause", "checkpoint/longest"],
     "noise-scale": ["noise-scale/transformer/measured", "noise-scale/transformer/control"],
+    "batch": ["batch/cnn/accuracy", "batch/cnn/loss/difference", "batch/cnn/steps"],
     "goodput": ["goodput/lost", "goodput/start-cpu", "goodput/hashes-different"],
 }
 

@@ -12,13 +12,14 @@ namespace {
 // Two learners train, and two more get their gates opened at second 10.
 class ResizeMeterTest : public testing::Test {
  protected:
+  static constexpr double kFirstLook = 5;
   void Observe(double seconds) {
     ObserveClocks(view_, At(seconds), view_.soft_state.clocks);
-    ObserveResizes(view_, At(seconds), view_.soft_state.resizes);
+    ObserveResizes(view_, seconds == kFirstLook, At(seconds), view_.soft_state.resizes);
   }
   std::optional<double> start_seconds() const { return view_.soft_state.resizes.start_seconds; }
   void SetUp() override {
-    Observe(5);
+    Observe(kFirstLook);
     view_.learners.push_back(Learner(2, Life::kStarting));
     view_.learners.push_back(Learner(3, Life::kStarting));
     Observe(10);
@@ -37,6 +38,25 @@ TEST_F(ResizeMeterTest, AStartLastsFromTheGateToTheMembership) {
   view_.coordinator = Training({0, 1, 2, 3});
   Observe(70);
   EXPECT_EQ(start_seconds(), 40) << "the mean of what it was and of 60";
+}
+
+TEST_F(ResizeMeterTest, OneThatComesBackDoesNotCount) {
+  view_.coordinator = Training({0, 1, 2, 3});
+  Observe(30);
+  view_.coordinator = {};
+  Observe(3000);
+  view_.coordinator = Training({0, 1, 2, 3});
+  Observe(3600);
+  EXPECT_EQ(start_seconds(), 20) << "its coordinator was replaced, or it was lost for a while";
+}
+
+TEST_F(ResizeMeterTest, ANewLeaderDoesNotKnowWhenLearnersWereStarted) {
+  view_.soft_state = {};
+  view_.coordinator = {};
+  Observe(kFirstLook);
+  view_.coordinator = Training({0, 1, 2, 3});
+  Observe(6);
+  EXPECT_EQ(start_seconds(), std::nullopt);
 }
 
 TEST_F(ResizeMeterTest, OneThatIsLostBeforeItTrainsDoesNotCount) {

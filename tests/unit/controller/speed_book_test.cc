@@ -123,6 +123,44 @@ TEST(SpeedBook, ANewLeaderReadsTheStatus) {
   EXPECT_EQ(CurveAfter(of_next_leader, view).size(), 4u);
 }
 
+api::FrozenTraining Grown() {
+  api::FrozenTraining training = kTraining;
+  training.global_batch_size *= 2;
+  training.logical_shards *= 2;
+  training.max_batch_size = 1024;
+  return training;
+}
+
+TEST(SpeedBook, AGrownBatchHasSpeedsOfItsOwn) {
+  SpeedBook book;
+  JobView view = Reports(1, 1000, 0.25);
+  book.Observe(view, kTraining, kGpusOfNode, At(0));
+  const planner::SpeedCurve before = view.soft_state.speed.curve;
+  const double& alone = view.soft_state.speed.alone_seconds_per_step;
+  book.Observe(view, Grown(), kGpusOfNode, At(0));
+  EXPECT_EQ(view.soft_state.speed.curve, before) << "until one is measured";
+  EXPECT_NEAR(alone, 0.512, 1e-9);
+  view.coordinator = Reports(1, 1024, 0.49).coordinator;
+  book.Observe(view, Grown(), kGpusOfNode, At(0));
+  EXPECT_NEAR(alone, 0.5, 1e-9);
+  EXPECT_EQ(book.kinds(), 2u);
+}
+
+TEST(SpeedBook, ANewLeaderKnowsTheBatchOfAStatusFromTheCoordinator) {
+  JobView view = TrainingView(1);
+  Edit(view.job).status.speeds = {
+      {.learners = 1, .nodes = 1, .samples_per_second = 1024, .compute_seconds = 0.49}};
+  view.coordinator = {};
+  api::FrozenTraining at_first = kTraining;
+  at_first.max_batch_size = 1024;
+  SpeedBook book;
+  book.Observe(view, at_first, kGpusOfNode, At(0));
+  EXPECT_TRUE(view.soft_state.speed.curve.empty()) << "of which batch?";
+  view.coordinator = Training({0});
+  book.Observe(view, Grown(), kGpusOfNode, At(0));
+  EXPECT_NEAR(view.soft_state.speed.alone_seconds_per_step, 0.5, 1e-9);
+}
+
 TEST(SpeedBook, WhatMakesNoSenseIsNotLearned) {
   SpeedBook book;
   JobView view{.job = Shared(AdmittedJob(0))};
