@@ -111,11 +111,16 @@ TEST(Admission, TheBatchOfTheEpochIsWhatItsCoordinatorSaysIfItCanBe) {
     std::int64_t batch;
     int shards;
   } kCases[] = {
-      {"it has not grown", 256, 64, 64, 8},      {"nobody says it", 256, {}, 64, 8},
-      {"doubled", 256, 128, 128, 16},            {"doubled twice", 256, 256, 256, 32},
-      {"more than the maximum", 256, 512, 64, 8}, {"no doubling", 256, 192, 64, 8},
-      {"no multiple", 256, 100, 64, 8},          {"less than at first", 256, 32, 64, 8},
-      {"a constant batch", {}, 128, 64, 8},      {"too many shards", INT64_MAX, 64LL << 40, 64, 8},
+      {"it has not grown", 256, 64, 64, 8},
+      {"nobody says it", 256, {}, 64, 8},
+      {"doubled", 256, 128, 128, 16},
+      {"doubled twice", 256, 256, 256, 32},
+      {"more than the maximum", 256, 512, 64, 8},
+      {"no doubling", 256, 192, 64, 8},
+      {"no multiple", 256, 100, 64, 8},
+      {"less than at first", 256, 32, 64, 8},
+      {"a constant batch", {}, 128, 64, 8},
+      {"too many shards", INT64_MAX, 64LL << 40, 64, 8},
   };
   for (const auto& c : kCases) {
     JobView view = TrainingView(2);
