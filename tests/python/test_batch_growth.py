@@ -8,7 +8,7 @@ from unittest import mock
 
 import torch
 from torch import nn
-from torch.utils.data import TensorDataset
+from torch.utils.data import IterableDataset, TensorDataset
 
 import pliant
 from pliant.errors import InvalidProgram, TrainingFailed
@@ -25,13 +25,21 @@ def line():
     return TensorDataset(inputs, inputs.sum(1) + torch.randn(SAMPLES, generator=generator))
 
 
+class Rows(IterableDataset):
+    def __len__(self):
+        return SAMPLES
+
+    def stream(self, shard, start):
+        return (line()[i] for i in range(shard.index + start * shard.count, SAMPLES, shard.count))
+
+
 class BatchGrowthTest(unittest.TestCase):
     def setUp(self):
         scratch = tempfile.TemporaryDirectory(prefix="pliant-growth-")
         self.addCleanup(scratch.cleanup)
         self.folder = pathlib.Path(scratch.name)
 
-    def attach(self, **environment):
+    def attach(self, data=None, **environment):
         settings = mock.patch.dict(os.environ, environment)
         settings.start()
         self.addCleanup(settings.stop)
@@ -39,7 +47,7 @@ class BatchGrowthTest(unittest.TestCase):
         self.model = nn.Linear(WIDTH, 1)
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=RATE)
         self.elastic = pliant.attach(
-            self.model, self.optimizer, line(), epochs=EPOCHS, batch_size=BATCH,
+            self.model, self.optimizer, data or line(), epochs=EPOCHS, batch_size=BATCH,
             logical_shards=2, checkpoint_dir=self.folder,
         )  # fmt: skip
         self.addCleanup(self.elastic.close)
@@ -90,6 +98,12 @@ class BatchGrowthTest(unittest.TestCase):
     def test_a_batch_that_cannot_grow(self):
         with self.assertRaisesRegex(InvalidProgram, "maxBatchSize: 7 is less than twice"):
             self.attach(PLIANT_BATCH_MODE="FromState", PLIANT_MAX_BATCH_SIZE="7")
+
+    def test_streams_need_a_constant_batch(self):
+        with self.assertRaisesRegex(InvalidProgram, "PLIANT_BATCH_MODE is FromState.*__getitem__"):
+            self.attach(Rows(), PLIANT_BATCH_MODE="FromState", PLIANT_MAX_BATCH_SIZE="16")
+        self.attach(Rows(), PLIANT_BATCH_MODE="Constant", PLIANT_MAX_BATCH_SIZE="")
+        self.assertEqual(next(self.elastic.steps()).number, 0)
 
     def test_a_rule_that_is_none(self):
         self.attach()

@@ -29,8 +29,8 @@ Tick ShardForecast::TickOf(const ShardTask& task) const {
 }
 
 void ShardForecast::OnTask(const ShardTask& task) {
-  if (schedule_.segments() != task.batches) {
-    if (auto with = schedule_.With(task.batches)) schedule_ = *std::move(with);
+  if (task.batches && schedule_.segments() != *task.batches) {
+    if (auto with = schedule_.With(*task.batches)) schedule_ = *std::move(with);
     // Without the others, all shards of the larger batch are this learner's.
     if (alone_) ComputesAll(task.parts);
   }

@@ -19,7 +19,6 @@ constexpr std::uint64_t kFormat = 1;
 // instead of counting the epochs wrong.
 constexpr std::uint64_t kFormatWithBatches = 2;
 constexpr std::size_t kMaxFiles = 100'000;
-constexpr std::size_t kMaxSegments = 100'000;
 
 std::unexpected<Error> Corrupt(std::string_view field) {
   return Fail(ErrorCode::kCorrupt, Format("manifest: {} is missing or wrong", field));
@@ -75,7 +74,8 @@ Status GetNoise(const Json& json, NoiseWindow& noise) {
 
 Status GetBatches(const Json& json, BatchSegments& batches) {
   const auto found = json.find("batches");
-  if (found == json.end() || !found->is_array() || found->empty() || found->size() > kMaxSegments)
+  if (found == json.end() || !found->is_array() || found->empty() ||
+      found->size() > kMaxBatchSegments)
     return Corrupt("batches");
   for (const Json& item : *found) {
     BatchSegment segment;

@@ -25,6 +25,10 @@ Result<int> MaxDoublings(const DataSpec& spec, std::uint64_t max_batch_size) {
         Format("maxBatchSize: {} is less than twice globalBatchSize ({}), so the batch "
                "could never grow: use at least {}, or the mode Constant",
                max_batch_size, spec.global_batch_size, twice));
+  if (spec.logical_shards < 2)
+    return Invalid(
+        "logicalShards: the noise scale is measured between shards, so with 1 the batch could "
+        "never grow: use at least 2, or the mode Constant");
   if (spec.train_samples < twice)
     return Invalid(
         Format("globalBatchSize: twice {} is more than the {} training samples, so the "
@@ -45,7 +49,6 @@ Result<int> MaxDoublings(const DataSpec& spec, std::uint64_t max_batch_size) {
 }
 
 int NextDoublings(const DataSpec& spec, int now, const NoiseWindow& noise) {
-  if (now > spec.max_doublings) return now - 1;
   const double batch = static_cast<double>(spec.global_batch_size << now);
   const std::optional<double> scale = noise.scale();
   const bool large = !scale && noise.steps >= kStepsForLarge && noise.square <= 0;
@@ -58,7 +61,7 @@ int NextDoublings(const DataSpec& spec, int now, const NoiseWindow& noise) {
 void Append(BatchSegments& segments, const DataSpec& spec, std::uint64_t epoch, int doublings) {
   const int now = segments.empty() ? 0 : segments.back().doublings;
   const int next = std::max(std::clamp(doublings, now - 1, now + 1), 0);
-  if (next == now || (next > now && next > spec.max_doublings)) return;
+  if (next == now || next > spec.max_doublings || segments.size() >= kMaxBatchSegments) return;
   segments.push_back({.epoch = epoch, .doublings = next});
 }
 

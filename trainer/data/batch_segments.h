@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -16,5 +17,8 @@ struct BatchSegment {
 // By their epochs, ascending; the first one is at least 1. Before the first segment the batch is
 // not doubled. The list is part of the training's state; whoever decides only appends to it.
 using BatchSegments = std::vector<BatchSegment>;
+
+// So many, and the batch stays as it is. Every opening frame and every checkpoint has the list.
+inline constexpr std::size_t kMaxBatchSegments = 1024;
 
 }  // namespace pliant

@@ -61,13 +61,14 @@ Status Validate(const DataSpec& spec) {
 namespace {
 
 Status Validate(const DataSpec& spec, const BatchSegments& segments) {
+  if (segments.size() > kMaxBatchSegments)
+    return Invalid(Format("batches: more than {}", kMaxBatchSegments));
   BatchSegment before;
   for (const BatchSegment& segment : segments) {
     if (segment.epoch <= before.epoch || segment.epoch >= spec.epochs)
       return Invalid(Format("batches: epoch {} is not one that follows", segment.epoch));
-    if (std::abs(segment.doublings - before.doublings) != 1 || segment.doublings < 0 ||
-        segment.doublings > kMaxDoublings ||
-        spec.logical_shards > kMaxLogicalShards >> segment.doublings)
+    if (segment.doublings < 0 || segment.doublings > spec.max_doublings ||
+        std::abs(segment.doublings - before.doublings) != 1)
       return Invalid(
           Format("batches: {} doublings cannot follow {}", segment.doublings, before.doublings));
     if (spec.global_batch_size << segment.doublings > spec.train_samples)
@@ -87,7 +88,7 @@ Result<Schedule> Schedule::Make(const DataSpec& spec, const BatchSegments& segme
 }
 
 Schedule::Schedule(const DataSpec& spec, const BatchSegments& segments)
-    : spec_(spec), segments_(segments) {
+    : spec_(spec), segments_(std::make_shared<const BatchSegments>(segments)) {
   const auto add = [this](Run run) {
     run.batch_size = spec_.global_batch_size << run.doublings;
     run.steps_per_epoch = StepsPerEpoch(spec_.train_samples, run.batch_size, spec_.last_batch);
@@ -95,7 +96,7 @@ Schedule::Schedule(const DataSpec& spec, const BatchSegments& segments)
     runs_.push_back(run);
   };
   add({});
-  for (const BatchSegment& segment : segments_) {
+  for (const BatchSegment& segment : segments) {
     const Run& before = runs_.back();
     const std::uint64_t epochs = segment.epoch - before.epoch;
     add({.epoch = segment.epoch,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "base/result.h"
@@ -78,7 +79,9 @@ class Schedule {
   Result<Schedule> With(const BatchSegments& segments) const { return Make(spec_, segments); }
 
   const DataSpec& spec() const { return spec_; }
-  const BatchSegments& segments() const { return segments_; }
+  const BatchSegments& segments() const { return *segments_; }
+  // Where the last segment begins. A training there has applied the tick that decided it.
+  Tick last_change() const { return runs_.back().tick; }
   // As far as the segments say. They change what comes after them only.
   std::uint64_t total_ticks() const { return TicksBefore(spec_.epochs); }
   std::uint64_t total_steps() const { return StepsBefore(total_ticks()); }
@@ -120,7 +123,7 @@ class Schedule {
   const Run& RunOf(Tick tick) const;
 
   DataSpec spec_;
-  BatchSegments segments_;
+  std::shared_ptr<const BatchSegments> segments_;
   std::vector<Run> runs_;  // never empty
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "trainer/data/batch_segments.h"
@@ -22,8 +23,8 @@ struct ShardTask {
   std::vector<std::uint64_t>
       samples;             // indices into the training (or test) set; empty: nothing to compute
   std::uint64_t seed = 0;  // for dropout and augmentation: a hash of (job seed, epoch, step, part)
-  bool last_of_kind = false;  // as in TickPlan
-  BatchSegments batches;      // of the schedule that the task is from
+  bool last_of_kind = false;                     // as in TickPlan
+  std::shared_ptr<const BatchSegments> batches;  // of the schedule that the task is from
 };
 
 // Sums over the samples of a shard (not means), so that shards of different sizes add up.

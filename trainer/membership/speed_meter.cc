@@ -10,6 +10,12 @@ void SpeedMeter::Begin(TimePoint now) {
   began_ = now;
 }
 
+void SpeedMeter::OnBatch(std::uint64_t samples, TimePoint now) {
+  if (!began_) return;
+  if (batch_ && *batch_ != samples) Begin(now);
+  batch_ = samples;
+}
+
 void SpeedMeter::OnReport(std::uint64_t step, double samples_per_second, double compute_seconds,
                           TimePoint now) {
   if (!began_) return;

@@ -17,7 +17,8 @@ struct SteadySpeed {
 };
 
 // Measures the speed of the present membership, as a mean over about the last minute. The time
-// after an opening does not count: caches are cold, and windows of time have parts of the change.
+// after an opening, or after a change of the batch, does not count: caches are cold, and windows of
+// time have parts of the change.
 class SpeedMeter {
  public:
   static constexpr Duration kSettling = std::chrono::seconds(2);
@@ -27,6 +28,8 @@ class SpeedMeter {
   void Begin(TimePoint now);
   // The membership is at its end.
   void End() { *this = {}; }
+  // Rank 0 reports how many samples a step has. With another number, the speed is another one.
+  void OnBatch(std::uint64_t samples, TimePoint now);
   // Rank 0 reports `step` committed steps, and its speed in about the last second.
   void OnReport(std::uint64_t step, double samples_per_second, double compute_seconds,
                 TimePoint now);
@@ -37,6 +40,7 @@ class SpeedMeter {
   static constexpr int kMemory = 60;  // a report counts at least 1 / kMemory
 
   std::optional<TimePoint> began_;
+  std::optional<std::uint64_t> batch_;       // reported since then
   std::optional<std::uint64_t> first_step_;  // reported since then
   std::optional<std::uint64_t> last_step_;   // that counted
   SteadySpeed mean_;

@@ -21,6 +21,12 @@ StatePlace Place(const StateSummary& holding) {
   return {holding.position.applied_ticks, holding.position.lineage};
 }
 
+// Members in sync decide the same batches, and number the nodes of the same tree.
+bool SameState(const StateSummary& one, const StateSummary& other) {
+  return Place(one) == Place(other) && one.position.noise == other.position.noise &&
+         one.position.batches == other.position.batches;
+}
+
 }  // namespace
 
 Bytes EncodeStateSummary(const StateSummary& holding) {
@@ -64,6 +70,7 @@ Result<StateSummary> DecodeStateSummary(std::span<const std::byte> bytes, const 
   holding.position.noise.square = reader.Get<double>();
   holding.position.noise.steps = reader.Get<double>();
   const auto segments = reader.Get<std::uint32_t>();
+  if (segments > kMaxBatchSegments) return Invalid("an opening frame with too many batches");
   for (std::uint32_t i = 0; i < segments && reader.ok(); ++i) {
     BatchSegment segment{.epoch = reader.Get<std::uint64_t>()};
     segment.doublings = reader.Get<std::int32_t>();
@@ -76,6 +83,9 @@ Result<StateSummary> DecodeStateSummary(std::span<const std::byte> bytes, const 
   ASSIGN_OR_RETURN(const Schedule its_schedule, schedule.With(holding.position.batches));
   if (holding.position.applied_ticks > its_schedule.total_ticks()) {
     return Invalid("an opening frame with a tick beyond the end of the job");
+  }
+  if (its_schedule.last_change() > holding.position.applied_ticks) {
+    return Invalid("an opening frame with a batch of an epoch that it has not reached");
   }
   if (!holding.position.noise.valid()) {
     return Invalid("an opening frame with an invalid window of the noise scale");
@@ -108,16 +118,33 @@ bool Opening::OnLinkLost(int rank) {
 void Opening::SetOwn(const StateSummary& own) { OnOpen(self_, own); }
 
 std::optional<int> Opening::Furthest() const {
-  std::optional<int> furthest;
-  StatePlace most;
+  struct Candidate {
+    int rank = 0;  // the lowest with this state
+    int holders = 0;
+  };
+  std::vector<Candidate> candidates;  // of the furthest place: one, unless a member errs or lies
+  const auto held_by = [this](const Candidate& candidate) -> const StateSummary& {
+    return *holding(candidate.rank);
+  };
   for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
     const std::optional<StateSummary>& holding = peers_[rank].holding;
     if (!holding || !holding->position.has_state) continue;
-    if (furthest && Place(*holding) <= most) continue;
-    furthest = static_cast<int>(rank);
-    most = Place(*holding);
+    if (!candidates.empty()) {
+      const StatePlace most = Place(held_by(candidates.front()));
+      if (Place(*holding) < most) continue;
+      if (Place(*holding) > most) candidates.clear();
+    }
+    const auto same = std::ranges::find_if(candidates, [&](const Candidate& candidate) {
+      return SameState(held_by(candidate), *holding);
+    });
+    if (same != candidates.end()) {
+      ++same->holders;
+    } else {
+      candidates.push_back({.rank = static_cast<int>(rank), .holders = 1});
+    }
   }
-  return furthest;
+  const auto most = std::ranges::max_element(candidates, {}, &Candidate::holders);
+  return most == candidates.end() ? std::nullopt : std::optional(most->rank);
 }
 
 Opening::Next Opening::next() const {
@@ -157,7 +184,7 @@ std::vector<bool> Opening::in_sync() const {
   CHECK(most.has_value(), "ticks begin with a state");
   std::vector<bool> in_sync;
   for (const Peer& peer : peers_) {
-    in_sync.push_back(peer.holding->position.has_state && Place(*peer.holding) == Place(*most));
+    in_sync.push_back(peer.holding->position.has_state && SameState(*peer.holding, *most));
   }
   return in_sync;
 }

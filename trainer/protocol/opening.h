@@ -26,17 +26,19 @@ struct StateSummary {
 
 Bytes EncodeStateSummary(const StateSummary& holding);
 // kInvalid also if a training by `schedule` cannot have this position: its segments, ticks or noise
-// window, or if the tree of its next tick does not have one of the nodes. Not bitwise: a tick
-// cannot have finished nodes, because each membership splits it differently.
+// window, or a segment that its ticks have not decided, or if the tree of its next tick does not
+// have one of the nodes. Not bitwise: a tick cannot have finished nodes, because each membership
+// splits it differently.
 Result<StateSummary> DecodeStateSummary(std::span<const std::byte> bytes, const Schedule& schedule,
                                         bool bitwise);
 
 // The opening of a membership, seen by one of its members. All send each other their state
 // summaries. Ticks start from the furthest state among them and the checkpoints (of states with
-// equally many ticks, the one of the newest membership). Rank 0 fetches it from the lowest rank
-// that holds it; ticks begin once it has it, with the rest of the aborted tick. Every other member
-// without it catches up: it receives the state while the others continue. Without I/O: the owner
-// reports events, and carries out next().
+// equally many ticks, the one of the newest membership; if members disagree on its noise or
+// batches, what most of them say). Rank 0 fetches it from the lowest rank that holds it; ticks
+// begin once it has it, with the rest of the aborted tick. Every other member without it catches
+// up: it receives the state while the others continue. Without I/O: the owner reports events, and
+// carries out next().
 class Opening {
  public:
   Opening(int world_size, int self, StateSummary own);

@@ -1,5 +1,6 @@
 #include "trainer/runtime/opening_run.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -251,13 +252,24 @@ std::uint64_t OpeningRun::StepsBefore(const Position& position) const {
 }
 
 Status OpeningRun::CheckPosition(const TrainingPosition& position) const {
-  if (!position.batches.empty() && parts_.schedule.spec().max_doublings == 0) {
+  const int allowed = parts_.schedule.spec().max_doublings;
+  if (!position.batches.empty() && allowed == 0) {
     return Invalid("is of a job whose batch grew, and this job's is constant");
+  }
+  for (const BatchSegment& segment : position.batches) {
+    if (segment.doublings <= allowed) continue;
+    return Invalid(Format(
+        "is of a job whose batch was doubled {} times, and this job's maxBatchSize allows {}: use "
+        "a larger one",
+        segment.doublings, allowed));
   }
   const Result<Schedule> schedule = parts_.schedule.With(position.batches);
   if (!schedule || position.tick > schedule->total_ticks() ||
       schedule->StepsBefore(position.tick) != position.step) {
     return Invalid("is of a job with other data or epochs");
+  }
+  if (schedule->last_change() > position.tick) {
+    return Invalid("has a batch of an epoch that it has not reached");
   }
   return {};
 }

@@ -17,10 +17,15 @@ void TrainingState::MoveGroupTo(const Position& position) {
 }
 
 void TrainingState::AdvanceGroup(const TickPlan& plan, const TickOutcome& outcome) {
-  ++group.applied_ticks;
-  if (!outcome.doublings || !plan.last_of_epoch || plan.epoch + 1 == schedule.spec().epochs) return;
-  Append(group.batches, schedule.spec(), plan.epoch + 1, *outcome.doublings);
+  Advance(group, plan, outcome);
   UseSegments();
+}
+
+void TrainingState::Advance(Position& position, const TickPlan& plan,
+                            const TickOutcome& outcome) const {
+  ++position.applied_ticks;
+  if (!outcome.doublings || !plan.last_of_epoch || plan.epoch + 1 == schedule.spec().epochs) return;
+  Append(position.batches, schedule.spec(), plan.epoch + 1, *outcome.doublings);
 }
 
 void TrainingState::UseSegments() {

@@ -46,6 +46,8 @@ struct TrainingState {
   void MoveGroupTo(const Position& position);
   // A tick of the membership is complete.
   void AdvanceGroup(const TickPlan& plan, const TickOutcome& outcome);
+  // Moves a position by that tick.
+  void Advance(Position& position, const TickPlan& plan, const TickOutcome& outcome) const;
   // Records whether the program wants to stop. Its state is that after `ticks` ticks.
   void RecordStopRequest(const Compute& compute, Tick ticks) {
     ended_at = compute.wants_end() ? std::optional(ticks) : std::nullopt;

@@ -102,7 +102,7 @@ void Training::OnMissed(const TickOutcome& outcome) {
                   .spread = outcome.spread,
                   .evaluation = EvaluationEndedBy(outcome),
                   .after = parts_.state.group};
-  ++tick.after.applied_ticks;
+  parts_.state.Advance(tick.after, tick.plan, outcome);
   if (tick.plan.kind == TickKind::kTrain) {
     // Copied, because the reduction uses its buffer again.
     tick.gradient = FloatBuffer(ticks.gradient().size());

@@ -85,7 +85,7 @@ TEST(PeerHello, OfAnotherProtocolSaysSo) {
   hello.protocol = 1;
   const auto decoded = DecodeHello(EncodeHello(hello));
   ASSERT_FALSE(decoded);
-  EXPECT_EQ(decoded.error().message, "the peer speaks protocol 1, this learner 4");
+  EXPECT_EQ(decoded.error().message, "the peer speaks protocol 1, this learner 5");
 }
 
 }  // namespace

@@ -43,7 +43,6 @@ TEST(NextDoublings, FollowTheNoiseScale) {
       {"it is not halved below the job's", 0, ScaleOf(1), 0},
       {"a short window without a scale says nothing", 1, hidden, 1},
       {"a long one says that it is large", 1, long_hidden, 2},
-      {"fewer are allowed than there were", 5, ScaleOf(1e6), 4},
   };
   for (const auto& test : kCases) {
     EXPECT_EQ(NextDoublings(SpecOf(64), test.now, test.noise), test.want) << test.name;
@@ -67,6 +66,18 @@ TEST(Append, TakesOneDoublingOfADecision) {
   EXPECT_TRUE(Schedule::Make(spec, segments));
 }
 
+TEST(Append, EndsWithAsManySegmentsAsAScheduleMayHave) {
+  DataSpec spec = SpecOf(64, /*max_doublings=*/1);
+  spec.epochs = 5000;
+  BatchSegments segments;
+  for (std::uint64_t epoch = 1; epoch < spec.epochs; ++epoch)
+    Append(segments, spec, epoch, static_cast<int>(epoch % 2));
+  EXPECT_EQ(segments.size(), kMaxBatchSegments);
+  EXPECT_TRUE(Schedule::Make(spec, segments));
+  segments.push_back({.epoch = 4999, .doublings = 1});
+  EXPECT_FALSE(Schedule::Make(spec, segments)) << "nor does one read more";
+}
+
 TEST(MaxDoublings, KeepAllLimits) {
   DataSpec spec = SpecOf(64);
   EXPECT_EQ(MaxDoublings(spec, 128), 1);
@@ -77,6 +88,10 @@ TEST(MaxDoublings, KeepAllLimits) {
   spec.train_samples = std::uint64_t{1} << 40;
   spec.logical_shards = 1 << 14;
   EXPECT_EQ(MaxDoublings(spec, std::uint64_t{1} << 40), 2);
+  spec.global_batch_size = spec.logical_shards = 2;
+  spec.max_doublings = *MaxDoublings(spec, std::uint64_t{1} << 40);
+  EXPECT_EQ(spec.max_doublings, 15);
+  EXPECT_TRUE(Schedule::Make(spec));
 }
 
 TEST(MaxDoublings, SayWhyABatchCannotGrow) {
@@ -85,6 +100,8 @@ TEST(MaxDoublings, SayWhyABatchCannotGrow) {
   DataSpec many = SpecOf(1 << 16);
   many.logical_shards = 1 << 16;
   many.train_samples = 1 << 20;
+  DataSpec one = SpecOf(64);
+  one.logical_shards = 1;
   const struct {
     DataSpec spec;
     std::uint64_t most;
@@ -92,6 +109,7 @@ TEST(MaxDoublings, SayWhyABatchCannotGrow) {
   } kCases[] = {
       {SpecOf(64), 127, "maxBatchSize: 127 is less than twice globalBatchSize (64)"},
       {few, 1000, "globalBatchSize: twice 64 is more than the 100 training samples"},
+      {one, 1000, "logicalShards: the noise scale is measured between shards, so with 1"},
       {many, 1 << 20, "logicalShards: a doubled batch has twice 65536 shards"},
   };
   for (const auto& test : kCases) {

@@ -179,6 +179,7 @@ TEST(Schedule, SegmentsChangeTheBatchFromAnEpochOn) {
   for (const LastBatch last_batch : {LastBatch::kKeep, LastBatch::kDrop}) {
     DataSpec spec = Digits();
     spec.epochs = 6;
+    spec.max_doublings = 2;
     spec.last_batch = last_batch;
     const auto made = Schedule::Make(spec, kSegments);
     ASSERT_TRUE(made) << made.error();
@@ -232,6 +233,7 @@ TEST(Schedule, SegmentsChangeTheBatchFromAnEpochOn) {
 TEST(Schedule, ASegmentDoesNotChangeWhatIsBeforeIt) {
   DataSpec spec = Digits();
   spec.epochs = 6;
+  spec.max_doublings = 2;
   const Schedule all = *Schedule::Make(spec, kSegments);
   for (std::size_t count = 0; count < kSegments.size(); ++count) {
     const BatchSegments first(kSegments.begin(),

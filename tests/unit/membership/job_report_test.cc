@@ -134,6 +134,20 @@ TEST_F(JobReportTest, TheSpeedIsOfThePresentMembership) {
   EXPECT_FALSE(Compose().speed);
 }
 
+TEST_F(JobReportTest, TheSpeedIsOfThePresentBatch) {
+  const auto report = [&](std::uint64_t batch, std::uint64_t step, Duration at) {
+    report_.SetStats({.samples_per_second = 100.0, .batch_size = batch}, step, 0.5,
+                     TimePoint{} + at);
+  };
+  report(64, 0, 0s);
+  report_.OnAllOpened({1, 1}, TimePoint{});
+  report(128, 1, 1s);
+  report(128, 9, 8s);
+  EXPECT_EQ(Compose().speed, (SteadySpeed{100, 0.5, 6}));
+  report(256, 10, 9s);
+  EXPECT_FALSE(Compose().speed);
+}
+
 TEST_F(JobReportTest, AResizeIsDated) {
   const Membership none = MembershipOf({1, 1}, "ab");
   report_.BeginResize(Resize::Kind::kPlanned, std::nullopt, none, TimePoint{} + 5s);

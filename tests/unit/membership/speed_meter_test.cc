@@ -38,6 +38,25 @@ TEST(SpeedMeter, TheTimeAfterAnOpeningDoesNotCount) {
   EXPECT_EQ(meter.speed(), std::nullopt);
 }
 
+TEST(SpeedMeter, ABatchThatChangesBeginsAnotherMeasurement) {
+  SpeedMeter meter;
+  meter.OnBatch(64, At(0s));
+  meter.Begin(At(0s));
+  meter.OnBatch(128, At(1s));
+  meter.OnReport(0, 1, 1, At(1s));
+  meter.OnBatch(128, At(3s));
+  meter.OnReport(10, 100, 1, At(3s));
+  EXPECT_EQ(meter.speed(), (SteadySpeed{100, 1, 1})) << "the first one, and the same one";
+  meter.OnBatch(256, At(4s));
+  EXPECT_EQ(meter.speed(), std::nullopt);
+  meter.OnReport(20, 150, 1, At(4s));
+  meter.OnReport(30, 150, 1, At(5s));
+  meter.OnReport(24, 150, 1, At(7s));
+  EXPECT_EQ(meter.speed(), std::nullopt) << "it settles: two seconds, and five steps";
+  meter.OnReport(31, 180, 2, At(8s));
+  EXPECT_EQ(meter.speed(), (SteadySpeed{180, 2, 2}));
+}
+
 TEST(SpeedMeter, ReportsOfTheSameStepCountOnce) {
   SpeedMeter meter;
   meter.Begin(At(0s));

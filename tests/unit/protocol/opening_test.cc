@@ -146,6 +146,33 @@ TEST(Opening, CountsWhatIsFinishedOfTheTickThatItBeginsWith) {
   EXPECT_EQ(opening.finished(), (Nodes{{}, {}, {}}));
 }
 
+// Finished nodes belong to the tree of the batch that their sender said. Only those of the common
+// batch count.
+TEST(Opening, ASummaryThatDiffersFromTheOthersIsNotInSync) {
+  const StateSummary told = LeftAt(80);
+  StateSummary grown = told;
+  grown.position.batches = {{.epoch = 1, .doublings = 1}};
+  grown.finished = {31};
+  StateSummary measured = told;
+  measured.position.noise = {.trace = 3, .square = 1, .steps = 2};
+  for (const StateSummary& lie : {grown, measured}) {
+    for (const int liar : {0, 1, 2}) {
+      Opening opening(3, 1, liar == 1 ? lie : told);
+      opening.OnOpen(0, liar == 0 ? lie : told);
+      opening.OnOpen(2, liar == 2 ? lie : told);
+      std::vector<bool> in_sync(3, true);
+      in_sync[static_cast<std::size_t>(liar)] = false;
+      EXPECT_EQ(opening.in_sync(), in_sync) << "not even with the lowest rank: " << liar;
+      EXPECT_EQ(opening.furthest(), told) << liar;
+      EXPECT_EQ(opening.source(), liar == 0 ? 1 : 0);
+      EXPECT_EQ(opening.finished(), std::vector<std::vector<NodeIndex>>(3)) << liar;
+    }
+  }
+  Opening two(2, 1, told);
+  two.OnOpen(0, grown);
+  EXPECT_EQ(two.in_sync(), (std::vector<bool>{true, false})) << "one against one: the lowest rank";
+}
+
 TEST(Opening, AloneItNeedsNobody) {
   Opening opening(1, 0, kNothing);
   EXPECT_EQ(opening.next(), Next::kRestore);
@@ -224,7 +251,13 @@ TEST(StateSummary, HasTheSegmentsOfItsTicks) {
       {"and no more", {{.epoch = 2, .doublings = 1}}, 154 + 40, {}, false},
       {"it has twice the nodes", {{.epoch = 2, .doublings = 1}}, 154, {31}, true},
       {"and no more nodes", {{.epoch = 2, .doublings = 1}}, 154, {32}, false},
-      {"not yet before it", {{.epoch = 2, .doublings = 1}}, 153, {16}, false},
+      {"right after the decision", {{.epoch = 2, .doublings = 1}}, 154, {}, true},
+      {"not yet before it", {{.epoch = 2, .doublings = 1}}, 153, {}, false},
+      {"of the future",
+       {{.epoch = 1, .doublings = 1}, {.epoch = 2, .doublings = 2}},
+       78,
+       {},
+       false},
       {"the first epoch is not doubled", {{.epoch = 0, .doublings = 1}}, 1, {}, false},
       {"nothing is doubled twice at once", {{.epoch = 1, .doublings = 2}}, 1, {}, false},
       {"or less than not at all", {{.epoch = 1, .doublings = -1}}, 1, {}, false},
@@ -238,6 +271,24 @@ TEST(StateSummary, HasTheSegmentsOfItsTicks) {
     const auto back = DecodeStateSummary(EncodeStateSummary(holding).view, schedule, true);
     EXPECT_EQ(back.has_value(), c.taken) << c.name;
     EXPECT_TRUE(!back || *back == holding) << c.name;
+  }
+}
+
+TEST(StateSummary, HasNoMoreDoublingsThanTheJob) {
+  const struct {
+    int max_doublings;
+    bool taken;
+  } kCases[] = {{2, true}, {1, true}, {0, false}};
+  const Bytes bytes = EncodeStateSummary({.position = {
+                                              .has_state = true,
+                                              .applied_ticks = 100,
+                                              .batches = {{.epoch = 1, .doublings = 1}},
+                                          }});
+  for (const auto& c : kCases) {
+    DataSpec spec = Of77Ticks(/*epochs=*/3).spec();
+    spec.max_doublings = c.max_doublings;
+    EXPECT_EQ(DecodeStateSummary(bytes.view, *Schedule::Make(spec), true).has_value(), c.taken)
+        << c.max_doublings;
   }
 }
 

@@ -37,7 +37,8 @@ Schedule ScheduleOfSteps() {
                           .epochs = 5,
                           .global_batch_size = 16,
                           .logical_shards = 8,
-                          .seed = 1});
+                          .seed = 1,
+                          .max_doublings = 1});
 }
 StateSummary ByBoundary(Tick ticks) {
   return {.position = {.has_state = true, .applied_ticks = ticks}, .current = true};
@@ -376,9 +377,12 @@ TEST(OpeningRun, RankZeroBeginsFromTheNewestCheckpointUnlessAMemberIsAsFar) {
   const auto corrupt = [](OpeningOf&) -> Result<Restored> {
     return Fail(ErrorCode::kCorrupt, "step-5: crc32c");
   };
-  const auto of = [](std::uint64_t step, Tick tick) {
+  const auto of = [](std::uint64_t step, Tick tick, const BatchSegments& batches = {}) {
     return [=](OpeningOf& it) -> Result<Restored> {
-      return Restored{.manifest = {.position = {.step = step, .tick = tick, .membership = {2, 2}}},
+      return Restored{.manifest = {.position = {.step = step,
+                                                .tick = tick,
+                                                .membership = {2, 2},
+                                                .batches = batches}},
                       .state = StateCopy::Like(it.compute.state_shape()),
                       .passed_over = {}};
     };
@@ -419,6 +423,23 @@ TEST(OpeningRun, RankZeroBeginsFromTheNewestCheckpointUnlessAMemberIsAsFar) {
       {"none verifies", kNobody, 9, corrupt, kReads, {"failed: step-5: crc32c"}, std::nullopt},
       {"of other data", kNobody, 8, of(8, 9), kReads, {"failed: " + other}, std::nullopt},
       {"of more epochs", kNobody, 8, of(8, 21), kReads, {"failed: " + other}, std::nullopt},
+      {"whose batch grows now", kNobody, 4, of(4, 4, {{1, 1}}), kReads, {"load 4"}, 4},
+      {"whose batch grew", kNobody, 5, of(5, 5, {{1, 1}}), kReads, {"load 5"}, 5},
+      {"whose batch grows in the future",
+       kNobody,
+       3,
+       of(3, 3, {{4, 1}}),
+       kReads,
+       {"failed: the checkpoint of step 3 has a batch of an epoch that it has not reached"},
+       std::nullopt},
+      {"whose batch grew more than this job's may",
+       kNobody,
+       7,
+       of(7, 7, {{1, 1}, {2, 2}}),
+       kReads,
+       {"failed: the checkpoint of step 7 is of a job whose batch was doubled 2 times, and this "
+        "job's maxBatchSize allows 1: use a larger one"},
+       std::nullopt},
       {"of other data, ahead of a member's state",
        6,
        8,

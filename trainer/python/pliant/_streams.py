@@ -4,6 +4,7 @@ Each logical shard has its own stream. The position in it follows from the commi
 learner that takes over a shard opens its stream where the last committed step left it.
 """
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -37,6 +38,14 @@ class Streams:
     and divides them among its shards, in parts whose sizes differ by at most 1."""
 
     def __init__(self, data: Any, size: int, plan: Plan, seed_all: Callable[[int], None]) -> None:
+        # A larger batch has more shards, so the streams of the present ones would be opened again
+        # at each step.
+        if os.environ.get("PLIANT_BATCH_MODE") == "FromState":
+            raise InvalidProgram(
+                f"the data ({type(data).__name__}) are read by stream(shard, start), and the batch "
+                "may grow (spec.training.batch.mode or PLIANT_BATCH_MODE is FromState): give data "
+                "with __len__ and __getitem__, or use the mode Constant"
+            )
         self._data = data
         self._size = size
         self._batch = plan.global_batch_size
