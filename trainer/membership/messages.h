@@ -117,8 +117,8 @@ struct Progress {
     std::optional<std::uint64_t> samples;  // training samples of the committed steps
     std::optional<double> loss;
     std::optional<double> samples_per_second;
-    std::optional<double> accuracy;     // of the newest finished evaluation
-    std::optional<double> noise_scale;  // in samples
+    std::optional<double> accuracy;           // of the newest finished evaluation
+    std::optional<double> noise_scale;        // in samples
     std::optional<std::uint64_t> batch_size;  // samples in a step of the epoch
     std::optional<std::uint64_t> evaluated_epoch;
     std::optional<CheckpointReport> last_checkpoint;

@@ -1,6 +1,5 @@
 #include "trainer/runtime/opening_run.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
