@@ -58,6 +58,7 @@ class KerasElasticTest(ScenarioTest):
         job, learners = self.running_job(
             [0], program=[sys.executable, "-B", PROGRAM, "own"], epochs=4, shard_milliseconds=250
         )
+        job.wait_for_step(7)  # it leaves after step 8, the last of the epoch: those that resume first evaluate
         job.plan([])
         self.assert_drained(learners[0])
         resumed = job.start_learners([1, 2])

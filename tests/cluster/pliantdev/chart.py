@@ -11,6 +11,7 @@ import time
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -200,7 +201,8 @@ def _lint(tools: _Tools, report: _Report) -> None:
     guide = tools.scratch / "guide-values.yaml"
     blocks = re.findall(r"^```yaml\n(image:.*?)^```", _GUIDE.read_text(), re.MULTILINE | re.DOTALL)
     guide.write_text("".join(blocks))
-    for name, values in {**_VALUES, "those of the guide": ["--values", guide]}.items():
+    of_guide: list[str | Path] = ["--values", guide]
+    for name, values in {**_VALUES, "those of the guide": of_guide}.items():
         with report.case(f"lint with {name}"):
             if not blocks:
                 raise DevError(f"{_GUIDE} shows no values")
@@ -264,7 +266,7 @@ def _conformity(tools: _Tools, report: _Report) -> None:
         ("maxLearners:", "mostLearners:", job),
     ):
         with report.case(f"no conformity with {wrong}"):
-            _must_fail(lambda text=manifest.replace(right, wrong): conform(text))
+            _must_fail(partial(conform, manifest.replace(right, wrong)))
 
 
 def _must_fail(action: Callable[[], object]) -> None:
@@ -500,7 +502,7 @@ def _check_job_pods(tools: _Tools) -> None:
         "pod/theirs created",
         create(_OPERATOR, {"name": "theirs", "labels": label, "ownerReferences": [ours]}),
     )
-    for pod, metadata, answer in (
+    changes: tuple[tuple[str, dict[str, Any], str], ...] = (
         ("mine", {"labels": {"app": "y"}}, "pod/mine patched"),
         ("mine", {"labels": label}, labels),
         ("mine", {"ownerReferences": [ours]}, owners),
@@ -510,6 +512,7 @@ def _check_job_pods(tools: _Tools) -> None:
         # As the garbage collector does when the owner is deleted with orphaning.
         ("theirs", {"ownerReferences": None}, "pod/theirs patched"),
         ("theirs", {"ownerReferences": [ours | {"uid": "other"}]}, owners),
-    ):
+    )
+    for pod, metadata, answer in changes:
         expect(answer, patch(pod, metadata))
     tools.kubectl("delete", "pods", "mine", "theirs", "--namespace=team", "--now")

@@ -137,7 +137,7 @@ def down() -> None:
 def _mount_small_volume() -> None:
     SMALL_VOLUME.mkdir()
     options = f"size={_SMALL_VOLUME_SIZE},mode=1777"
-    mount = ["mount", "-t", "tmpfs", "-o", options, "pliant-small-volume", SMALL_VOLUME]
+    mount: list[str | Path] = ["mount", "-t", "tmpfs", "-o", options, "pliant-small-volume", SMALL_VOLUME]
     result = subprocess.run(mount, capture_output=True, text=True, check=False)
     if result.returncode != 0:
         raise DevError(f"a file system in memory cannot be mounted: {result.stderr.strip()}")
@@ -180,7 +180,7 @@ def load_image(archive: Path) -> None:
 
 
 def kubectl(programs: Path, *arguments: str) -> subprocess.CompletedProcess:
-    command = [programs / "kubectl", f"--kubeconfig={KUBECONFIG}", *arguments]
+    command: list[str | Path] = [programs / "kubectl", f"--kubeconfig={KUBECONFIG}", *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 

@@ -141,7 +141,7 @@ def demo(arguments: Sequence[str]) -> int:
         image = prometheus.image()
         product.load_image(image)
         environment["PLIANT_PROMETHEUS_IMAGE"] = image
-    command = [_PYTHON, e2e.FOLDER / "demo.py", *arguments]
+    command: list[str | Path] = [_PYTHON, e2e.FOLDER / "demo.py", *arguments]
     return subprocess.run(command, env=environment, check=False).returncode
 
 

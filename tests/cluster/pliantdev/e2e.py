@@ -73,7 +73,7 @@ def _play(
     results = log_file("test-story").with_suffix(".results")
     results.unlink(missing_ok=True)
     # fmt: off
-    command = [sys.executable, "-B", FOLDER / "run.py", *arguments, f"--results={results}",
+    command: list[str | Path] = [sys.executable, "-B", FOLDER / "run.py", *arguments, f"--results={results}",
                *(f"--skip={name}" for name in over)]
     # fmt: on
     told: list[Row] = []

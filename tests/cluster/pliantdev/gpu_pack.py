@@ -62,7 +62,7 @@ def check(versions: str, size: int) -> None:
         raise DevError(f"the pack has {size >> 20} MiB; the limit is {MAX_BYTES >> 20} MiB")
 
 
-def make(folder: Path) -> Path:
+def make(folder: Path) -> None:
     """Builds the pack and copies it to `folder`, which it replaces."""
     product.compile_preset("gpu-pack", "pliant", *_PROGRAMS)
     with phase("Making the GPU pack"):
@@ -82,4 +82,3 @@ def make(folder: Path) -> Path:
     size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
     check((built / "glibc-versions").read_text(), size)
     print(f"{folder}: {size / (1 << 20):.1f} MiB; on the machine with a GPU: {folder.name}/run")
-    return folder

@@ -55,7 +55,7 @@ def play(moments: Sequence[Moment], record: Record, *, fail_fast: bool = False) 
     for each in moments:
         say(f"--- {each.name}")
         begun = time.monotonic()
-        record.forget(lambda row, each=each: each.owns(row) and not row.passed)
+        record.forget_failed(each.owns)
         missing = [name for name in each.needs if name in failed]
         try:
             if missing:

@@ -133,7 +133,7 @@ class Node:
             (self._directory / folder).mkdir(parents=True, exist_ok=True)
         cgroups.create(self.name)
         namespaces = ["--mount", "--net", "--pid", "--ipc", "--uts"]
-        script = [CLUSTER_SOURCES / "node-root", self.name, self._directory]
+        script: list[str | Path] = [CLUSTER_SOURCES / "node-root", self.name, self._directory]
         # When the first process of its process namespace ends, everything in the node ends.
         self._root.start(
             [

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from .errors import DevError
 from .settings import REPO
@@ -69,5 +70,5 @@ def test(arguments: argparse.Namespace) -> int:
 
 
 def _run(program: str, arguments: Sequence[str]) -> int:
-    command = [sys.executable, "-B", _E2E / program, *arguments]
+    command: list[str | Path] = [sys.executable, "-B", _E2E / program, *arguments]
     return subprocess.run(command, env=os.environ, check=False).returncode

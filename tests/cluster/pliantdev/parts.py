@@ -3,6 +3,8 @@
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
 
 from . import chart, ctest, gpu_pack, product, prometheus, python_image_tests, source_checks, storyteller
 from .counts import Counts
@@ -22,9 +24,7 @@ ALERTS = moment("alerts and dashboard", prometheus.check)
 ALONE = moment("each file by itself", lambda: product.compile_preset("dev", "all"))
 CUDA = moment("GPU pack", lambda: gpu_pack.make(gpu_pack.FOLDER))
 KERAS = {
-    backend: moment(
-        f"Keras over {backend}", lambda backend=backend: python_image_tests.run(backend)
-    )
+    backend: moment(f"Keras over {backend}", partial(python_image_tests.run, backend))
     for backend in python_image_tests.BACKENDS
 }
 
@@ -39,7 +39,7 @@ def ctest_moments(
     runs = [
         moment(
             f"{', '.join(group)} tests{suffix}",
-            lambda group=group: ctest.run_sets(group, preset=preset, long=long),
+            partial(ctest.run_sets, group, preset=preset, long=long),
             needs=[compiling],
         )
         for group in groups
@@ -48,7 +48,7 @@ def ctest_moments(
 
 
 def _kill_up() -> Counts:
-    command = [sys.executable, "-B", CLUSTER_SOURCES / "crash_test.py"]
+    command: list[str | Path] = [sys.executable, "-B", CLUSTER_SOURCES / "crash_test.py"]
     # It runs ./dev itself, which would wait for us.
     environment = {**os.environ, LOCK_IS_HELD: "1"}
     return storyteller.run("the kills of ./dev up", command, environment)

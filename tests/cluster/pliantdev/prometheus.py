@@ -61,7 +61,7 @@ def check() -> None:
         for file in (config, _ALERTS):
             shutil.copy(file, scratch)
         rules = Path(scratch, "dashboard.yaml")
-        command = [sys.executable, _E2E / "dashboards.py", "rules", _DASHBOARD, rules]
+        command: list[str | Path] = [sys.executable, _E2E / "dashboards.py", "rules", _DASHBOARD, rules]
         run_logged(command, log, "writing the dashboard's queries as rules")
         inside = Mounted(
             command=["sh", "-ec", _CHECKS], mounts={REPO: "/src", Path(scratch): "/check"}

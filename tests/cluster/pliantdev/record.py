@@ -29,8 +29,9 @@ class Record:
             self.rows.append(row)
         self._write()
 
-    def forget(self, unwanted: Callable[[Row], bool]) -> None:
-        self.rows = [row for row in self.rows if not unwanted(row)]
+    def forget_failed(self, owned: Callable[[Row], bool]) -> None:
+        """Forgets the rows among these that have not passed."""
+        self.rows = [row for row in self.rows if row.passed or not owned(row)]
 
     def end(self, moment: str) -> None:
         self.ended = [each for each in self.ended if each != moment] + [moment]

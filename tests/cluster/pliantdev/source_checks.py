@@ -1,4 +1,4 @@
-"""Static checks of the source: its format, and the types of the Python package."""
+"""Static checks of the source: its format, and the types of the Python package and of ./dev."""
 
 from . import build_image
 from .progress import log_file, phase
@@ -24,6 +24,9 @@ def check_format() -> None:
 def check_types() -> None:
     settings = ["--config-file", "trainer/python/pyproject.toml", "--cache-dir", "build/mypy"]
     sources = ["trainer/python/pliant", "trainer/python/compatibility"]
+    ours = ["--python-version", "3.11", "--cache-dir", "build/mypy-dev", "--package", "pliantdev"]
     build_image.stage("build", "about 5 min")
-    with phase("Checking the types of the Python package"):
+    with phase("Checking the types of the Python package and of ./dev"):
         build_image.run(["mypy", *settings, *sources], log_file("types"), "the type check")
+        inside = ["env", "MYPYPATH=tests/cluster", "mypy", *ours]
+        build_image.run(inside, log_file("types-dev"), "the type check of ./dev")

@@ -22,7 +22,7 @@ def run(
     log = log_file("test-" + title.rpartition(" ")[2])
     last = ""
     with phase(f"Running {title}"), log.open("w") as out, _started(command, environment) as program:
-        for line in program.stdout:
+        for line in program.stdout or ():
             out.write(line)
             sys.stderr.write("    " + line)
             last = line if line.strip() else last

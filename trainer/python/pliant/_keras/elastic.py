@@ -80,6 +80,7 @@ class KerasElastic(Elastic[KerasStep]):
         self._state.others.add("pliant", self._counters)
         self._gradients = Gradients(self._state.parameters)
         self._handed_in = False
+        self._last_of_epoch = False  # no commit yet: those that resume may evaluate first
 
     def _add_state(self, name: str, what: Stateful) -> None:
         self._state.others.add(name, what)
