@@ -370,7 +370,7 @@ class WatcherTest(Loop):
         self.assertEqual(
             {tag for tag, step in values if step == 8},
             {"loss/train", "learning_rate", "learners", "loss/test", "accuracy/test", "samples_per_second",
-             "step_seconds"},
+             "step_seconds", "batch_size"},
         )  # fmt: skip
         self.assertEqual(values["learning_rate", 8], 0.1)
         self.assertAlmostEqual(values["step_seconds", 8] * values["samples_per_second", 8], 16)

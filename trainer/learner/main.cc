@@ -128,9 +128,8 @@ Result<std::unique_ptr<TorchProgram>> BuildProgram(const Options& options, const
 }
 
 // At a terminal one line that is redrawn, elsewhere a log line every --progress-seconds.
-std::function<void(std::string_view)> ShowProgress(const Options& options,
-                                                   const Progress::Job& job) {
-  const auto progress = std::make_shared<Progress>(job);
+std::function<void(std::string_view)> ShowProgress(const Options& options, std::uint64_t epochs) {
+  const auto progress = std::make_shared<Progress>(epochs);
   if (isatty(STDERR_FILENO) != 0) {
     return [progress](std::string_view line) {
       progress->OnMetricsLine(line);
@@ -167,11 +166,7 @@ Result<int> Train(const Options& options, std::unique_ptr<KeptOutput>& output) {
   ASSIGN_OR_RETURN(const std::unique_ptr<TorchProgram> program,
                    BuildProgram(options, model, run.training));
   if (!run.environment.coordinator) {
-    const std::uint64_t steps_per_epoch =
-        StepsPerEpoch(program->info().train_samples, run.training.global_batch_size);
-    run.on_metrics_line = ShowProgress(options, {.epochs = model.train.epochs,
-                                                 .steps = model.train.epochs * steps_per_epoch,
-                                                 .batch_size = run.training.global_batch_size});
+    run.on_metrics_line = ShowProgress(options, model.train.epochs);
   }
   run.keep_freed_memory = true;
   run.on_exit = [&output](const LearnerExit& exit, int) {

@@ -39,6 +39,8 @@ void Progress::OnMetricsLine(std::string_view text) {
   const nlohmann::json line = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!line.is_object()) return;
   step_ = line.value("step", step_);
+  total_steps_ = line.value("totalSteps", total_steps_);
+  batch_size_ = line.value("batchSize", batch_size_);
   epoch_ = line.value("epoch", epoch_ - 1) + 1;
   if (line.value("kind", "") == "test") {
     test_accuracy_ = NumberIn(line, "accuracy");
@@ -51,15 +53,15 @@ void Progress::OnMetricsLine(std::string_view text) {
 
 std::optional<std::uint64_t> Progress::seconds_left() const {
   if (!samples_per_second_ || *samples_per_second_ <= 0) return std::nullopt;
-  const auto samples = static_cast<double>(job_.steps - std::min(step_, job_.steps)) *
-                       static_cast<double>(job_.batch_size);
+  const auto samples = static_cast<double>(total_steps_ - std::min(step_, total_steps_)) *
+                       static_cast<double>(batch_size_);
   return static_cast<std::uint64_t>(std::ceil(samples / *samples_per_second_));
 }
 
 std::string Progress::StatusLine() const {
   std::string text = Format(
-      "epoch {}/{}  step {}/{}  {}", epoch_, job_.epochs, step_, job_.steps,
-      Bar(job_.steps > 0 ? static_cast<double>(step_) / static_cast<double>(job_.steps) : 0));
+      "epoch {}/{}  step {}/{}  {}", epoch_, epochs_, step_, total_steps_,
+      Bar(total_steps_ > 0 ? static_cast<double>(step_) / static_cast<double>(total_steps_) : 0));
   if (loss_) text += Format("  loss {:.4f}", *loss_);
   if (accuracy_) text += Format("  accuracy {:.1f} %", *accuracy_ * 100);
   if (test_accuracy_) text += Format("  test {:.1f} %", *test_accuracy_ * 100);

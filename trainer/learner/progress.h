@@ -13,12 +13,7 @@ namespace pliant::learner {
 // (docs/contracts.md).
 class Progress {
  public:
-  struct Job {
-    std::uint64_t epochs = 0;
-    std::uint64_t steps = 0;
-    std::uint64_t batch_size = 0;
-  };
-  explicit Progress(const Job& job) : job_(job) {}
+  explicit Progress(std::uint64_t epochs) : epochs_(epochs) {}
 
   void OnMetricsLine(std::string_view line);
 
@@ -34,8 +29,10 @@ class Progress {
   std::optional<std::uint64_t> seconds_left() const;
 
  private:
-  const Job job_;
+  const std::uint64_t epochs_;
   std::uint64_t step_ = 0;
+  std::uint64_t total_steps_ = 0;  // both may change when the batch grows
+  std::uint64_t batch_size_ = 0;
   std::uint64_t epoch_ = 1;
   std::optional<double> loss_;
   std::optional<double> accuracy_;  // in training

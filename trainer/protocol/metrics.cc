@@ -16,6 +16,8 @@ Json MetricsLine(std::string_view kind, const MetricsAccumulator::Commit& commit
   Json line = {{"kind", kind},
                {"step", commit.plan.step + (commit.plan.kind == TickKind::kTrain ? 1 : 0)},
                {"tick", commit.tick},
+               {"totalSteps", commit.total_steps},
+               {"batchSize", commit.batch_size},
                {"epoch", commit.plan.epoch},
                {"learners", commit.learners},
                {"membership", ToString(commit.membership)},

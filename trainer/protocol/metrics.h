@@ -29,7 +29,9 @@ class MetricsAccumulator {
   struct Commit {
     Tick tick = 0;
     TickPlan plan;
-    ShardSums sums;  // over all shards
+    ShardSums sums;                 // over all shards
+    std::uint64_t total_steps = 0;  // of the training, if its batch stays as it is
+    std::uint64_t batch_size = 0;   // of a whole step
     int learners = 0;
     MembershipId membership;
     TimePoint now;

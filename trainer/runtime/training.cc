@@ -218,6 +218,8 @@ void Training::NoteOutcome(const TickOutcome& outcome) {
                               .OnCommit({.tick = applied(),
                                          .plan = plan,
                                          .sums = outcome.sums,
+                                         .total_steps = state.schedule.total_steps(),
+                                         .batch_size = state.schedule.BatchAt(applied()),
                                          .learners = team_.learners,
                                          .membership = membership_,
                                          .now = now,

@@ -47,6 +47,11 @@ Result<api::FrozenTraining> FreezeTraining(const api::JobSpec& spec) {
           "batch could never grow: use at least {}, or the mode Constant",
           *most, training.global_batch_size, 2 * training.global_batch_size));
     }
+    if (shards < 2) {
+      return Invalid(
+          "spec.training.batch.mode FromState needs logicalShards of at least 2: the noise scale "
+          "is measured between shards");
+    }
     if (training.reproducibility != api::Reproducibility::kBitwise) {
       return Invalid(
           "spec.training.batch.mode FromState needs reproducibility Bitwise: the noise "

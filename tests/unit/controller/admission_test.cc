@@ -58,6 +58,11 @@ TEST(Admission, ABatchThatCannotGrowIsRefused) {
   EXPECT_THAT(FreezeTraining(spec).error().message,
               testing::HasSubstr("maxBatchSize 511 is less than twice globalBatchSize 256"));
   spec.training.max_batch_size = 512;
+  spec.elastic.max_learners = 1;
+  spec.training.logical_shards = 1;
+  EXPECT_THAT(FreezeTraining(spec).error().message,
+              testing::HasSubstr("needs logicalShards of at least 2"));
+  spec.training.logical_shards = 2;
   spec.training.reproducibility = api::Reproducibility::kStatistical;
   EXPECT_THAT(FreezeTraining(spec).error().message,
               testing::HasSubstr("needs reproducibility Bitwise"));

@@ -8,12 +8,12 @@ namespace {
 using namespace std::chrono_literals;
 
 TEST(Progress, GathersWhatTheMetricsSay) {
-  Progress progress({.epochs = 3, .steps = 300, .batch_size = 64});
-  EXPECT_EQ(progress.StatusLine(), "epoch 1/3  step 0/300  [>                   ]");
+  Progress progress(3);
+  EXPECT_EQ(progress.StatusLine(), "epoch 1/3  step 0/0  [>                   ]");
   EXPECT_EQ(progress.seconds_left(), std::nullopt);
   progress.OnMetricsLine(
-      R"({"kind": "train", "step": 100, "epoch": 0, "loss": 1.23456, "accuracy": 0.5,)"
-      R"( "samplesPerSecond": 128.0})");
+      R"({"kind": "train", "step": 100, "totalSteps": 300, "batchSize": 64, "epoch": 0,)"
+      R"( "loss": 1.23456, "accuracy": 0.5, "samplesPerSecond": 128.0})");
   EXPECT_EQ(progress.StatusLine(),
             "epoch 1/3  step 100/300  [======>             ]  loss 1.2346  accuracy 50.0 %  "
             "128 samples/s  1:40 left");
@@ -28,14 +28,25 @@ TEST(Progress, GathersWhatTheMetricsSay) {
             "2 samples/s  0:00 left");
 }
 
+TEST(Progress, ALargerBatchLeavesFewerSteps) {
+  Progress progress(2);
+  progress.OnMetricsLine(
+      R"({"kind": "train", "step": 100, "totalSteps": 150, "batchSize": 128, "epoch": 1,)"
+      R"( "samplesPerSecond": 64})");
+  EXPECT_EQ(progress.StatusLine(),
+            "epoch 2/2  step 100/150  [=============>      ]  64 samples/s  1:40 left");
+}
+
 TEST(Progress, LongTimesHaveHours) {
-  Progress progress({.epochs = 1, .steps = 3601, .batch_size = 1});
-  progress.OnMetricsLine(R"({"kind": "train", "step": 1, "epoch": 0, "samplesPerSecond": 0.5})");
+  Progress progress(1);
+  progress.OnMetricsLine(
+      R"({"kind": "train", "step": 1, "totalSteps": 3601, "batchSize": 1, "epoch": 0,)"
+      R"( "samplesPerSecond": 0.5})");
   EXPECT_TRUE(progress.StatusLine().ends_with("2:00:00 left")) << progress.StatusLine();
 }
 
 TEST(Progress, WhatIsNoMetricsLineChangesNothing) {
-  Progress progress({.epochs = 1, .steps = 10, .batch_size = 1});
+  Progress progress(1);
   for (const char* line : {"", "{", "[]", "7"}) progress.OnMetricsLine(line);
   EXPECT_EQ(progress.step(), 0U);
 }

@@ -23,6 +23,8 @@ MetricsAccumulator::Commit CommitOf(Tick tick, Duration at, double loss = 2) {
                    .samples = 4,
                    .last_of_kind = in_epoch == 2 || in_epoch == 4},
           .sums = {.samples = 4, .loss = loss, .correct = 3},
+          .total_steps = 6,
+          .batch_size = 4,
           .learners = 2,
           .membership = {1, 4},
           .now = TimePoint(at),
@@ -35,9 +37,10 @@ TEST(Metrics, ATrainingLineIsDueOnceASecondAndAtAnEpochsEnd) {
   EXPECT_FALSE(metrics.OnCommit(CommitOf(1, 500ms)));
   const auto line = metrics.OnCommit(CommitOf(2, 600ms, 5));
   ASSERT_TRUE(line);
-  EXPECT_EQ(*line, R"({"accuracy":0.75,"epoch":0,"kind":"train","learners":2,"loss":0.75,)"
-                   R"("membership":"1.4","samplesPerSecond":13.333333333333334,"step":3,"tick":2,)"
-                   R"("unixSeconds":1000.6})");
+  EXPECT_EQ(*line,
+            R"({"accuracy":0.75,"batchSize":4,"epoch":0,"kind":"train","learners":2,"loss":0.75,)"
+            R"("membership":"1.4","samplesPerSecond":13.333333333333334,"step":3,"tick":2,)"
+            R"("totalSteps":6,"unixSeconds":1000.6})");
   EXPECT_DOUBLE_EQ(metrics.loss().value(), 0.75);
   EXPECT_FALSE(metrics.OnCommit(CommitOf(5, 10s))) << "the clock starts over after an evaluation";
   EXPECT_TRUE(metrics.OnCommit(CommitOf(6, 11s)));

@@ -463,8 +463,7 @@ class Elastic(abc.ABC, Generic[StepT]):
                 if rate is not None:
                     line["learningRate"] = rate
                 if line.get("samplesPerSecond"):
-                    batch = self.plan.global_batch_size * self.batch_growth
-                    line["stepSeconds"] = batch / line["samplesPerSecond"]
+                    line["stepSeconds"] = line["batchSize"] / line["samplesPerSecond"]
             for listener in self.on_metrics:
                 listener(line)
 

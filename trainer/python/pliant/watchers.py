@@ -22,6 +22,7 @@ _TAGS = {
         "learners": "learners",
         "samplesPerSecond": "samples_per_second",
         "stepSeconds": "step_seconds",
+        "batchSize": "batch_size",
     },
     "test": {"loss": "loss/test", "accuracy": "accuracy/test"},
 }
@@ -34,9 +35,7 @@ class ProgressBar(Watcher):
     evaluation."""
 
     def begin(self, elastic: Elastic[Any]) -> None:
-        self._total_steps = elastic.total_steps
         self._epochs = elastic.epochs
-        self._batch = elastic.plan.global_batch_size
         self._terminal = sys.stderr.isatty()
         self._said = -math.inf
         self._open = False  # the last line on the terminal has no line end yet
@@ -64,18 +63,19 @@ class ProgressBar(Watcher):
         self._open = False
 
     def _describe(self, line: dict[str, Any]) -> str:
-        step = int(line["step"])
-        full = _BAR_WIDTH * step // max(1, self._total_steps)
+        # A batch that grows makes the total smaller.
+        step, total = int(line["step"]), int(line["totalSteps"])
+        full = _BAR_WIDTH * step // max(1, total)
         parts = [
             f"epoch {int(line['epoch']) + 1}/{self._epochs}",
-            f"[{'#' * full}{'.' * (_BAR_WIDTH - full)}] {step}/{self._total_steps}",
+            f"[{'#' * full}{'.' * (_BAR_WIDTH - full)}] {step}/{total}",
             "tested:" if line.get("kind") == "test" else "",
             f"loss {line['loss']:.4g}" if "loss" in line else "",
             f"accuracy {line['accuracy']:.4f}" if line.get("accuracy") else "",
         ]
         rate = line.get("samplesPerSecond")
         if rate:
-            left = int((self._total_steps - step) * self._batch / rate)
+            left = int((total - step) * line["batchSize"] / rate)
             parts += [
                 f"{rate:.0f} samples/s",
                 f"{left // 3600}:{left // 60 % 60:02}:{left % 60:02} left",
