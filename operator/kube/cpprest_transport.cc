@@ -1,5 +1,6 @@
 #include "operator/kube/cpprest_transport.h"
 
+#include <boost/asio/post.hpp>
 #include <chrono>
 #include <cstdint>
 #include <mutex>
@@ -20,8 +21,10 @@ namespace {
 
 namespace streams = concurrency::streams;
 
-// The library's threads only move bytes; slow work runs on the callers' threads.
-constexpr int kThreads = 4;
+// The library's thread only moves bytes; slow work runs on the callers' threads. It is one, because
+// the library closes the socket of a cancelled request while another of its threads may be within
+// an operation on it, which crashes the process.
+constexpr int kThreads = 1;
 // We enforce the deadlines. The library's timeout is an idle time and only a safety net.
 constexpr auto kLibraryTimeout = std::chrono::hours(1);
 
@@ -112,7 +115,7 @@ web::http::http_request ToLibrary(const HttpRequest& request,
   return made;
 }
 
-// Tasks complete here, on the library's threads. Each task's exception must be observed: the
+// Tasks complete here, on the library's thread. Each task's exception must be observed: the
 // library aborts the program for an unobserved one.
 void Begin(web::http::client::http_client& client, const HttpRequest& request,
            const std::shared_ptr<HttpExchange>& exchange,
@@ -156,7 +159,7 @@ Status CheckSupported(const Config& config) {
 }
 
 // Must run before the library starts its own threads: it would start 40.
-void StartThreadsOnce() {
+void StartThreadOnce() {
   static std::once_flag once;
   std::call_once(once, [] { crossplat::threadpool::initialize_with_threads(kThreads); });
 }
@@ -214,8 +217,12 @@ Result<HttpResponse> CpprestTransport::Clients::Run(Client& client, const HttpRe
        .idle = idle,
        .stop = stop,
        .server = server,
-       // Cancel on this thread: cancelling on one of the library's threads may deadlock it.
-       .cancel = [&cancel] { cancel.cancel(); },
+       // On the library's thread, between two operations on the socket.
+       .cancel =
+           [cancel] {
+             boost::asio::post(crossplat::threadpool::shared_instance().service(),
+                               [cancel] { cancel.cancel(); });
+           },
        .explain = [this](std::string failure) { return Explain(std::move(failure)); }});
 }
 
@@ -232,7 +239,7 @@ Error CpprestTransport::Clients::Explain(std::string failure) const {
 
 Result<std::unique_ptr<CpprestTransport>> CpprestTransport::Make(const Config& config) {
   RETURN_IF_ERROR(CheckSupported(config));
-  StartThreadsOnce();
+  StartThreadOnce();
   web::http::client::http_client_config options;
   options.set_timeout(kLibraryTimeout);
   options.set_max_redirects(0);  // it would send the bearer token to any other origin
