@@ -292,14 +292,15 @@ TEST_P(TransportTest, AnEndlessLineIsRefused) {
   EXPECT_TRUE(lines_.empty());
 }
 
-// The caller gives up when the library waits for room: it then reads on and is cancelled at once.
-TEST_P(TransportTest, StreamsAreGivenUpInTheMidstOfAFlood) {
+// The caller abandons the stream while the library waits for room: it reads on and is cancelled at
+// once.
+TEST_P(TransportTest, StreamsAreAbandonedInTheMidstOfAFlood) {
   Serve([](ServerConnection& connection, const ReceivedRequest&) {
     connection.BeginChunked();
     const std::string chunk = std::string((1 << 16) - 1, 'x') + "\n";
     while (connection.Chunk(chunk)) continue;
   });
-  std::atomic<int> given_up = 0;
+  std::atomic<int> abandoned = 0;
   const LineSink sink = [](std::string_view) {
     std::this_thread::sleep_for(10ms);
     return false;
@@ -309,11 +310,11 @@ TEST_P(TransportTest, StreamsAreGivenUpInTheMidstOfAFlood) {
     for (int caller = 0; caller < 4; ++caller) {
       callers.emplace_back([&] {
         for (int i = 0; i < 50; ++i)
-          given_up += transport_->Stream({.target = "/"}, sink, 10s) ? 1 : 0;
+          abandoned += transport_->Stream({.target = "/"}, sink, 10s) ? 1 : 0;
       });
     }
   }
-  EXPECT_EQ(given_up, 4 * 50);
+  EXPECT_EQ(abandoned, 4 * 50);
 }
 
 TEST_P(TransportTest, ASlowReaderSlowsTheServerDown) {
