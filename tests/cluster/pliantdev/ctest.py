@@ -2,7 +2,6 @@
 
 import contextlib
 import shutil
-import subprocess
 import tempfile
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator, Sequence
@@ -13,7 +12,7 @@ from . import build_image, control_plane, go_programs
 from .counts import Counts
 from .errors import last_lines
 from .product import compile_preset
-from .progress import log_file, phase, say
+from .progress import log_file, phase, run_to_log, say
 from .settings import STATE
 
 # Each set is a label of ctest, and a target that builds its programs.
@@ -85,13 +84,11 @@ def _run(
                 "PLIANT_TEST_KUBECONFIG": str(kubeconfig),
                 "PLIANT_TEST_KUBECTL": str(go_programs.folder() / "kubectl"),
             }
-        with log.open("w") as out:
-            line = build_image.command(command, environment=environment, mounts=mounts)
-            status = subprocess.run(
-                line, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, check=False
-            )
+        log.write_bytes(b"")
+        line = build_image.command(command, environment=environment, mounts=mounts)
+        status = run_to_log(line, log)
     counts = count_results(results)
-    if status.returncode != 0 and not counts.failed:
+    if status != 0 and not counts.failed:
         counts += Counts(failed=1)  # ctest itself failed
     for name, output in printed(results):
         say(f"{name}:\n{output}")

@@ -63,6 +63,43 @@ def log_file(name: str) -> Path:
     return directory / f"{name}.log"
 
 
+# Buildah first copies itself into memory and seals the copy. The kernel refuses the seal while some
+# other part of it still holds a page of the copy. Nothing of the container has run then.
+_NOT_STARTED = b"sealing memfd copy: Device or resource busy"
+
+
+def run_to_log(
+    command: Sequence[str | Path],
+    log: Path,
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+) -> int:
+    """Runs a command with its output at the end of `log`; returns its exit status. A container that
+    did not start is tried again, twice at most."""
+    tries = 3
+    while True:
+        tries -= 1
+        with log.open("ab") as out:
+            begin = out.tell()
+            status = subprocess.run(
+                [str(part) for part in command],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                cwd=cwd,
+                env=None if env is None else {**os.environ, **env},
+                check=False,
+            ).returncode
+        with log.open("rb") as written:
+            written.seek(begin)
+            # Where the container ran, its output comes first.
+            started = _NOT_STARTED not in written.readline(1000)
+        if started or tries == 0:
+            return status
+        time.sleep(1)
+
+
 def run_logged(
     command: Sequence[str | Path],
     log: Path,
@@ -75,15 +112,7 @@ def run_logged(
     """Runs a command with its output in `log`. If it fails, the error names the log and quotes its
     end."""
     with log.open("a" if append else "w") as out:
-        print("+", *command, file=out, flush=True)
-        result = subprocess.run(
-            [str(part) for part in command],
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=subprocess.STDOUT,
-            cwd=cwd,
-            env=None if env is None else {**os.environ, **env},
-            check=False,
-        )
-    if result.returncode != 0:
-        raise DevError(f"{what} failed (exit status {result.returncode})", log=log)
+        print("+", *command, file=out)
+    status = run_to_log(command, log, cwd=cwd, env=env)
+    if status != 0:
+        raise DevError(f"{what} failed (exit status {status})", log=log)

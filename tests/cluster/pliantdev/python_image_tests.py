@@ -1,14 +1,13 @@
 """Tests of Keras on each of its backends. Only the images of Python programs have Keras: it is too
 large for the build image."""
 
-import subprocess
 from collections.abc import Callable
 
 from . import build_image, product
 from .counts import Counts
 from .errors import last_lines
 from .images import Mounted, engine
-from .progress import log_file, phase, say
+from .progress import log_file, phase, run_to_log, say
 from .settings import REPO
 
 # Value of KERAS_BACKEND → the image with this backend.
@@ -37,12 +36,10 @@ def run(backend: str) -> Counts:
             "HOME": "/tmp",
         },
     )
-    with phase(f"Running the Keras tests over {backend}"), log.open("w") as out:
-        command = engine().command_to_run(image, inside)
-        ended = subprocess.run(
-            command, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, check=False
-        )
-    counts = Counts(failed=1) if ended.returncode else Counts(passed=1)
+    log.write_bytes(b"")
+    with phase(f"Running the Keras tests over {backend}"):
+        status = run_to_log(engine().command_to_run(image, inside), log)
+    counts = Counts(failed=1) if status else Counts(passed=1)
     say(f"Keras tests over {backend}: {counts}")
     if counts.failed:
         say(f"last lines of {log}:\n{last_lines(log, 60)}")
