@@ -166,7 +166,7 @@ TEST(CoordinatorObjects, HoldWhatTheContractSays) {
   EXPECT_EQ(service.at("/spec/ports/0/port"_json_pointer), 8443);
 
   EXPECT_EQ(CoordinatorPod(job, 3, "pliant:1", {})["metadata"]["annotations"],
-            json({{"cluster-autoscaler.kubernetes.io/safe-to-evict", "true"}}));
+            nlohmann::json({{"cluster-autoscaler.kubernetes.io/safe-to-evict", "true"}}));
   const auto pod = CoordinatorPod(job, 3, "pliant:1",
                                   {.priority_class = "low",
                                    .coordinator_image = "pliant:1",
