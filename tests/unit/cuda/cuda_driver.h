@@ -24,10 +24,11 @@ class CudaDriver {
 
   bool is_fake() const { return fail_after_ != nullptr; }
   // Lets the stand-in's copies fail after `copies` more; negative: none fails.
-  void FailAfter(int copies) const { fail_after_(copies); }
+  void FailAfter(int copies) const { fail_after_(copies, kLaunchFailed); }
 
  private:
   using DevicePointer = std::uint64_t;
+  static constexpr int kLaunchFailed = 719;
 
   // CHECKs that a call succeeded, because these tests need a working driver.
   static void Must(int result, const char* what);
@@ -43,7 +44,7 @@ class CudaDriver {
   int (*host_free_)(void*) = nullptr;
   int (*to_host_)(void*, DevicePointer, std::size_t) = nullptr;
   int (*to_device_async_)(DevicePointer, const void*, std::size_t, void*) = nullptr;
-  void (*fail_after_)(int) = nullptr;
+  void (*fail_after_)(int, int) = nullptr;
 
   friend class CurrentContext;
 };

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "tests/fakes/cuda/race_detector.h"
+
+// What tests tell the stand-in for CUDA's driver, and ask it. NVIDIA's has none of these.
+namespace pliant::fake_cuda {
+
+// A kernel's source as host code.
+struct Kernel {
+  const char* name = nullptr;
+  std::vector<std::size_t> parameter_sizes;  // bytes, in order
+  // The memory that a launch touches, by device addresses.
+  std::function<std::vector<Access>(void* const* parameters, unsigned blocks, unsigned threads)>
+      touches;
+  // `host`: where the bytes at a device address really are.
+  std::function<void(void* const* parameters, unsigned blocks, unsigned threads,
+                     const std::function<std::byte*(std::uint64_t device)>& host)>
+      run;
+};
+
+}  // namespace pliant::fake_cuda
+
+extern "C" {
+
+// Forgets everything, as a new process has it. FAKE_CUDA_SEED and FAKE_CUDA_DEVICES in the
+// environment choose the order of operations, and the number of devices, of a process.
+void FakeCudaReset(std::uint64_t seed, int devices);
+
+void FakeCudaAddKernel(const pliant::fake_cuda::Kernel* kernel);
+
+// Operations after the next `operations` ones fail with `error`, and so does every later call.
+// Negative: nothing fails any longer.
+void FakeCudaFailAfter(int operations, int error);
+// The stream (nullptr: the legacy one) runs nothing until it is released: waits for it block.
+void FakeCudaHang(void* stream, bool hangs);
+// Device memory of the process; negative: unlimited.
+void FakeCudaLimitMemory(long long bytes);
+// Importing memory of another process fails, as between containers with a GPU each.
+void FakeCudaIsolate(bool isolated);
+
+// Calls so far that made the host wait for a device.
+int FakeCudaHostWaits();
+// Bytes of device memory that are allocated.
+std::size_t FakeCudaAllocated();
+// Races, and memory freed under a queued operation, so far. The text of one, or nullptr. It is
+// valid until the next reset.
+const char* FakeCudaViolation(int index);
+
+}  // extern "C"
