@@ -254,7 +254,7 @@ int cuMemCreate(std::uint64_t* handle, std::size_t bytes, const CUmemAllocationP
   return kSuccess;
 }
 
-// What is mapped stays.
+// Mappings keep the memory.
 int cuMemRelease(std::uint64_t handle) {
   return Call().state().allocations.erase(handle) == 0 ? kInvalidValue : kSuccess;
 }

@@ -8,7 +8,8 @@
 
 #include "tests/fakes/cuda/race_detector.h"
 
-// What tests tell the stand-in for CUDA's driver, and ask it. NVIDIA's has none of these.
+// Tests control the stand-in for CUDA's driver by these functions. NVIDIA's driver has none of
+// them.
 namespace pliant::fake_cuda {
 
 // A kernel's source as host code.

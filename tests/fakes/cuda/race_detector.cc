@@ -37,7 +37,7 @@ std::optional<std::string> RaceDetector::Touch(const std::string& name, Point po
       segment.writer = {.name = name, .point = point};
       segment.readers.clear();
     } else {
-      // Whoever comes after this reader comes after the readers before it, too.
+      // An operation that comes after this reader also comes after the readers before it.
       std::erase_if(segment.readers,
                     [&](const Toucher& reader) { return after.Includes(reader.point); });
       segment.readers.push_back({.name = name, .point = point});

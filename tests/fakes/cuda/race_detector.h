@@ -29,7 +29,7 @@ class RaceDetector {
   // message that names both operations if that is a race.
   std::optional<std::string> Touch(const std::string& name, Point point, const VectorClock& after,
                                    const Access& access);
-  // The memory was freed: whatever has it next begins anew.
+  // The memory was freed: its next owner has nothing to do with earlier operations.
   void Forget(std::uint64_t begin, std::size_t bytes);
 
  private:

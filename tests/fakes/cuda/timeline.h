@@ -33,7 +33,7 @@ class Timeline {
 
   // A blocking stream and the legacy stream of its device wait for each other.
   StreamId NewStream(int device, bool blocking);
-  // What was queued still runs. Afterwards the stream is unknown.
+  // Queued operations still run. Afterwards the stream is unknown.
   bool EndStream(StreamId stream);
   bool IsStream(StreamId stream) const;
   int DeviceOf(StreamId stream) const { return streams_[stream].device; }

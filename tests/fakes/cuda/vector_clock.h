@@ -15,7 +15,7 @@ struct Point {
   std::uint64_t number = 0;
 };
 
-// What has happened before something: of each stream, the first so many operations.
+// The operations that happened before something: the first so many of each stream.
 class VectorClock {
  public:
   bool Includes(Point point) const {

@@ -87,7 +87,8 @@ TEST(RaceDetector, FreedMemoryBeginsAnew) {
   detector.Forget(20, 10);
   EXPECT_EQ(detector.Touch("next", {2, 1}, After({}), {.begin = 20, .bytes = 10, .writes = true}),
             std::nullopt);
-  EXPECT_NE(detector.Touch("beside", {2, 2}, After({}), {.begin = 30, .bytes = 1}), std::nullopt);
+  EXPECT_NE(detector.Touch("next to it", {2, 2}, After({}), {.begin = 30, .bytes = 1}),
+            std::nullopt);
 }
 
 }  // namespace
