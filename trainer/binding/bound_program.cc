@@ -1,7 +1,6 @@
 #include "trainer/binding/bound_program.h"
 
 #include <algorithm>
-#include <cstring>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -9,6 +8,8 @@
 #include "base/check.h"
 #include "base/exceptions.h"
 #include "base/format.h"
+#include "trainer/checkpoint/state_copy.h"
+#include "trainer/collective/memory_source.h"
 
 namespace pliant {
 namespace {
@@ -17,8 +18,21 @@ std::size_t ElementsOf(const TensorView& tensor) {
   return tensor.bytes.size() / SizeOf(tensor.dtype);
 }
 
-void Copy(std::span<const std::byte> from, std::span<std::byte> to) {
-  if (!from.empty()) std::memcpy(to.data(), from.data(), from.size());
+// Copies tensors into others of the same sizes.
+Status CopyAll(const StateDict& from, const StateDict& to) {
+  std::vector<TensorCopy> copies;
+  for (std::size_t i = 0; i < from.size(); ++i) copies.push_back({.from = &from[i], .to = &to[i]});
+  return CopyTensors(copies);
+}
+
+// The bytes of tensors that lie one after another in host memory.
+StateDict InHostMemory(StateDict tensors, std::span<std::byte> memory) {
+  for (TensorView& tensor : tensors) {
+    tensor.bytes = memory.first(tensor.bytes.size());
+    tensor.device = nullptr;
+    memory = memory.subspan(tensor.bytes.size());
+  }
+  return tensors;
 }
 
 StateDict ViewsOf(const std::vector<BoundTensor>& tensors, TensorRole role) {
@@ -44,26 +58,49 @@ Status BoundProgram::Check(const std::vector<BoundTensor>& tensors) {
   return {};
 }
 
-BoundProgram::BoundProgram(ProgramInfo info, std::vector<BoundTensor> tensors)
+Result<std::unique_ptr<BoundProgram>> BoundProgram::Make(ProgramInfo info,
+                                                         std::vector<BoundTensor> tensors,
+                                                         std::shared_ptr<DeviceMemory> device) {
+  std::unique_ptr<BoundProgram> program(
+      new BoundProgram(std::move(info), std::move(tensors), std::move(device)));
+  RETURN_IF_ERROR(program->AllocateBuffers());
+  return program;
+}
+
+BoundProgram::BoundProgram(ProgramInfo info, std::vector<BoundTensor> tensors,
+                           std::shared_ptr<DeviceMemory> device)
     : info_(std::move(info)),
       tensors_(std::move(tensors)),
-      live_buffers_(ViewsOf(tensors_, TensorRole::kBuffer)),
-      committed_buffers_(StateCopy::Of(live_buffers_)) {
-  std::size_t buffer = 0;
+      device_(std::move(device)),
+      live_buffers_(ViewsOf(tensors_, TensorRole::kBuffer)) {
   for (const BoundTensor& tensor : tensors_) {
-    if (tensor.role == TensorRole::kParameter) {
-      const std::size_t size = ElementsOf(tensor.view);
-      gradients_.push_back({.offset = info_.gradient_elements, .size = size});
-      info_.gradient_elements += size;
-    }
-    if (tensor.role == TensorRole::kBuffer) {
-      info_.buffer_bytes += tensor.view.bytes.size();
-      state_.push_back(committed_buffers_.view()[buffer++]);
-    } else {
-      state_.push_back(tensor.view);
-    }
+    if (tensor.role != TensorRole::kParameter) continue;
+    const std::size_t size = ElementsOf(tensor.view);
+    gradients_.push_back({.offset = info_.gradient_elements, .size = size});
+    info_.gradient_elements += size;
   }
+  for (const TensorView& buffer : live_buffers_) info_.buffer_bytes += buffer.bytes.size();
   ready_.resize(gradients_.size());
+}
+
+Status BoundProgram::AllocateBuffers() {
+  committed_buffers_ = live_buffers_;
+  for (TensorView& buffer : committed_buffers_) {
+    const std::size_t bytes = buffer.bytes.size();
+    if (bytes == 0) continue;
+    if (buffer.device == nullptr) {
+      buffer_memory_.push_back(HeapMemory().Allocate(bytes));
+    } else {
+      ASSIGN_OR_RETURN(std::shared_ptr<std::byte> memory, buffer.device->Allocate(bytes));
+      buffer_memory_.push_back(std::move(memory));
+    }
+    buffer.bytes = {buffer_memory_.back().get(), bytes};
+  }
+  RETURN_IF_ERROR(CopyAll(live_buffers_, committed_buffers_));
+  auto buffer = committed_buffers_.begin();
+  for (const BoundTensor& tensor : tensors_)
+    state_.push_back(tensor.role == TensorRole::kBuffer ? *buffer++ : tensor.view);
+  return MarkState();
 }
 
 // ---- The owner's thread ----
@@ -79,9 +116,6 @@ Result<bool> BoundProgram::Next(std::optional<Duration> max) {
 }
 
 Status BoundProgram::Prepare(const Work& work) {
-  if (std::holds_alternative<LoadedWork>(work)) {
-    RETURN_IF_ERROR(CopyToDevice(/*buffers=*/false));
-  }
   const auto* const commit = std::get_if<CommitTask>(&work);
   if (commit != nullptr && !commit->buffers.empty()) return ShowNewBuffers(commit->buffers);
   return RestoreBuffers();
@@ -89,11 +123,9 @@ Status BoundProgram::Prepare(const Work& work) {
 
 // Shows the program the buffers that this commit will commit if the step is taken.
 Status BoundProgram::ShowNewBuffers(std::span<const std::byte> from) {
-  for (const TensorView& buffer : live_buffers_) {
-    Copy(from.first(buffer.bytes.size()), buffer.bytes);
-    from = from.subspan(buffer.bytes.size());
-  }
-  return CopyToDevice(/*buffers=*/true);
+  // They are only read.
+  auto* const bytes = const_cast<std::byte*>(from.data());
+  return CopyAll(InHostMemory(live_buffers_, {bytes, from.size()}), live_buffers_);
 }
 
 std::span<float> BoundProgram::GradientOf(std::size_t parameter) {
@@ -148,75 +180,42 @@ Status BoundProgram::ShardDone(const ShardSums& sums) {
   return Answer(saved, sums);
 }
 
-Status BoundProgram::Committed(bool taken) { return AnswerChange(Adopt(taken)); }
-
-Status BoundProgram::Adopt(bool taken) {
-  RETURN_IF_ERROR(CopyFromDevice(/*buffers=*/false));
-  return taken ? CommitBuffers() : RestoreBuffers();
+Status BoundProgram::Committed(bool taken) {
+  return AnswerChange(taken ? CommitBuffers() : RestoreBuffers());
 }
 
-Status BoundProgram::Evaluated() {
-  const Status copied = CopyFromDevice(/*buffers=*/false);
-  return AnswerChange(copied ? CommitBuffers() : copied);
-}
+Status BoundProgram::Evaluated() { return AnswerChange(CommitBuffers()); }
 
 Status BoundProgram::Loaded() { return AnswerChange({}); }
 
-Status BoundProgram::Answer(const Status& copied, const ShardSums& sums) {
-  if (copied) {
+Status BoundProgram::Answer(const Status& kept, const ShardSums& sums) {
+  if (kept) {
     thread_.Answer(sums);
   } else {
-    Refuse(copied.error());
+    Refuse(kept.error());
   }
-  return copied;
+  return kept;
 }
 
-Status BoundProgram::AnswerChange(const Status& copied) {
-  if (copied) wants_end_ = std::exchange(stop_, false);
-  return Answer(copied, {});
+Status BoundProgram::AnswerChange(const Status& kept) {
+  const Status marked = kept ? MarkState() : kept;
+  if (marked) wants_end_ = std::exchange(stop_, false);
+  return Answer(marked, {});
 }
 
-Status BoundProgram::CopyFromDevice(bool buffers) {
-  for (const BoundTensor& tensor : tensors_) {
-    if (!tensor.staged || (tensor.role == TensorRole::kBuffer) != buffers) continue;
-    RETURN_IF_ERROR(tensor.staged->Read());
-  }
-  return {};
-}
+Status BoundProgram::MarkState() { return device_ ? device_->Mark() : Status(); }
 
-Status BoundProgram::CopyToDevice(bool buffers) {
-  for (const BoundTensor& tensor : tensors_) {
-    if (!tensor.staged || (tensor.role == TensorRole::kBuffer) != buffers) continue;
-    RETURN_IF_ERROR(tensor.staged->Write());
-  }
-  return {};
-}
-
-Status BoundProgram::RestoreBuffers() {
-  for (std::size_t i = 0; i < live_buffers_.size(); ++i) {
-    Copy(committed_buffers_.view()[i].bytes, live_buffers_[i].bytes);
-  }
-  return CopyToDevice(/*buffers=*/true);
-}
+Status BoundProgram::RestoreBuffers() { return CopyAll(committed_buffers_, live_buffers_); }
 
 // The program's buffers become the committed ones.
-Status BoundProgram::CommitBuffers() {
-  RETURN_IF_ERROR(CopyFromDevice(/*buffers=*/true));
-  for (std::size_t i = 0; i < live_buffers_.size(); ++i) {
-    Copy(live_buffers_[i].bytes, committed_buffers_.view()[i].bytes);
-  }
-  return {};
-}
+Status BoundProgram::CommitBuffers() { return CopyAll(live_buffers_, committed_buffers_); }
 
 // `to` is empty unless this is shard 0.
 Status BoundProgram::SaveBuffers(std::span<std::byte> to) {
   if (to.empty()) return {};
-  RETURN_IF_ERROR(CopyFromDevice(/*buffers=*/true));
-  for (const TensorView& buffer : live_buffers_) {
-    Copy(buffer.bytes, to);
-    to = to.subspan(buffer.bytes.size());
-  }
-  return {};
+  // The shard's forward has written them.
+  RETURN_IF_ERROR(MarkState());
+  return CopyAll(live_buffers_, InHostMemory(live_buffers_, to));
 }
 
 }  // namespace pliant

@@ -10,9 +10,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "trainer/checkpoint/state_copy.h"
 #include "trainer/checkpoint/state_dict.h"
-#include "trainer/cuda/staged_memory.h"
+#include "trainer/cuda/device_memory.h"
 #include "trainer/protocol/program.h"
 #include "trainer/runtime/operation.h"
 #include "trainer/runtime/program_thread.h"
@@ -26,12 +25,10 @@ enum class TensorRole {
   kState,      // anything else
 };
 
-// A tensor of a program. Its bytes are the program's own memory or, if that is on a device, a copy
-// in host memory.
+// A tensor of a program, in the program's own memory.
 struct BoundTensor {
   TensorView view;
   TensorRole role = TensorRole::kState;
-  std::shared_ptr<StagedMemory> staged = nullptr;  // nullptr: the tensor is in host memory
 };
 
 // A program whose owner's thread fetches the work and does it: for frameworks and languages that
@@ -42,14 +39,17 @@ struct BoundTensor {
 // that shard 0 left; the values after the commit become the committed ones. The same holds after an
 // evaluation.
 //
-// Only the owner's thread copies memory of a device: to the host when it answers, to the device
-// before it receives work. In between the copies in host memory hold the committed state.
+// Tensors may be on a device. Then the owner's thread marks each new state (DeviceMemory::Mark),
+// and any thread may read it until the next one.
 class BoundProgram final : public ProgramView {
  public:
   // kInvalid: two tensors have the same name, or there is no parameter to train.
   static Status Check(const std::vector<BoundTensor>& tensors);
-  // Sets the sizes in `info` from the tensors.
-  BoundProgram(ProgramInfo info, std::vector<BoundTensor> tensors);
+  // Sets the sizes in `info` from the tensors. `device`: where tensors are that are not in host
+  // memory; nullptr: there are none.
+  static Result<std::unique_ptr<BoundProgram>> Make(ProgramInfo info,
+                                                    std::vector<BoundTensor> tensors,
+                                                    std::shared_ptr<DeviceMemory> device);
 
   // ---- ProgramView ----
   const ProgramInfo& info() const override { return info_; }
@@ -106,26 +106,29 @@ class BoundProgram final : public ProgramView {
     std::size_t size = 0;
   };
 
+  BoundProgram(ProgramInfo info, std::vector<BoundTensor> tensors,
+               std::shared_ptr<DeviceMemory> device);
+
   const ShardWork& shard() const { return std::get<ShardWork>(*work()); }
+  Status AllocateBuffers();
   Status Prepare(const Work& work);
   Status RestoreBuffers();
   Status ShowNewBuffers(std::span<const std::byte> from);
   Status CommitBuffers();
   Status SaveBuffers(std::span<std::byte> to);
-  Status Adopt(bool taken);
-  // Copy the tensors that are on a device: either the buffers, or all others.
-  Status CopyFromDevice(bool buffers);
-  Status CopyToDevice(bool buffers);
-  // `copied`: whether the state after the answer was copied to host memory; on an error the program
-  // is refused instead.
-  Status Answer(const Status& copied, const ShardSums& sums);
-  Status AnswerChange(const Status& copied);
+  // The state is complete with all work that the program has queued on the device.
+  Status MarkState();
+  // `kept`: whether the work's result was kept; on an error the program is refused instead.
+  Status Answer(const Status& kept, const ShardSums& sums);
+  Status AnswerChange(const Status& kept);
 
   ProgramInfo info_;
   const std::vector<BoundTensor> tensors_;
   std::vector<Part> gradients_;  // by parameter, in floats
+  const std::shared_ptr<DeviceMemory> device_;
   StateDict live_buffers_;
-  StateCopy committed_buffers_;
+  StateDict committed_buffers_;  // each where its live one is
+  std::vector<std::shared_ptr<std::byte>> buffer_memory_;
   StateDict state_;
 
   PulledThread thread_{*this};  // synchronises itself

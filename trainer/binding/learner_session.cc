@@ -106,35 +106,47 @@ Status LearnerSession::Register(BoundTensor tensor) {
   return {};
 }
 
-Status LearnerSession::RegisterOnDevice(BoundTensor tensor, void* device, std::size_t bytes) {
-  if (bytes > 0) {
-    ASSIGN_OR_RETURN(std::shared_ptr<DeviceMemory> devices, Devices());
-    auto staged = StagedMemory::Make(std::move(devices), device, bytes);
-    if (!staged) {
-      return std::unexpected(InContext("tensor " + tensor.view.name, std::move(staged).error()));
+Status LearnerSession::RegisterOnDevice(BoundTensor tensor) {
+  if (!tensor.view.bytes.empty()) {
+    Result<CudaMemory*> device = DeviceOf(tensor.view.bytes.data());
+    if (!device) {
+      return std::unexpected(InContext("tensor " + tensor.view.name, std::move(device).error()));
     }
-    tensor.staged = *std::move(staged);
-    tensor.view.bytes = tensor.staged->copy();
+    tensor.view.device = *device;
   }
   return Register(std::move(tensor));
 }
 
-Result<std::shared_ptr<DeviceMemory>> LearnerSession::Devices() {
-  if (!devices_) {
-    ASSIGN_OR_RETURN(devices_, OpenCudaMemory());
+Status LearnerSession::UseStream(void* stream) {
+  if (!device_) {
+    return pliant::Fail(ErrorCode::kConflict,
+                        "no tensor is on a GPU: register them before pliant_use_stream");
   }
-  return devices_;
+  return device_->UseStream(stream);
+}
+
+Result<CudaMemory*> LearnerSession::DeviceOf(const void* device) {
+  if (device_) {
+    RETURN_IF_ERROR(device_->CheckOwned(device));
+  } else {
+    ASSIGN_OR_RETURN(std::shared_ptr<const CudaDriver> driver, CudaDriver::Open());
+    ASSIGN_OR_RETURN(device_, CudaMemory::Of(std::move(driver), device));
+  }
+  return device_.get();
 }
 
 Result<std::span<const std::byte>> LearnerSession::ReadDevice(const void* device,
                                                               std::size_t bytes) {
   if (bytes == 0) return std::span<const std::byte>();
-  ASSIGN_OR_RETURN(const std::shared_ptr<DeviceMemory> devices, Devices());
+  ASSIGN_OR_RETURN(CudaMemory* const memory, DeviceOf(device));
   if (staging_bytes_ < bytes) {
-    ASSIGN_OR_RETURN(staging_, devices->AllocateStaging(device, bytes));
+    ASSIGN_OR_RETURN(staging_, memory->AllocateHost(bytes));
     staging_bytes_ = bytes;
   }
-  RETURN_IF_ERROR(devices->Read(device, {staging_.get(), bytes}));
+  const DeviceMemory::ToHost read{.device = static_cast<const std::byte*>(device),
+                                  .host = {staging_.get(), bytes}};
+  RETURN_IF_ERROR(memory->Mark());
+  RETURN_IF_ERROR(memory->Read({&read, 1}));
   return std::span<const std::byte>(staging_.get(), bytes);
 }
 
@@ -151,14 +163,13 @@ Status LearnerSession::Start() {
                         "the training was not described: call pliant_describe first");
   }
   RETURN_IF_ERROR(BoundProgram::Check(tensors_));
-  for (const BoundTensor& tensor : tensors_) {
-    if (tensor.staged) RETURN_IF_ERROR(tensor.staged->Read());
-  }
-  const auto set_program = [this](std::unique_ptr<BoundProgram> program) {
+  ASSIGN_OR_RETURN(std::unique_ptr<BoundProgram> program,
+                   BoundProgram::Make(*info_, tensors_, device_));
+  const auto set_program = [this](std::unique_ptr<BoundProgram> given) {
     const std::lock_guard lock(mutex_);  // for EndProgram
-    program_ = std::move(program);
+    program_ = std::move(given);
   };
-  set_program(std::make_unique<BoundProgram>(*info_, tensors_));
+  set_program(std::move(program));
   Status begun = CatchAll([this] { thread_ = std::jthread([this] { Run(); }); });
   if (!begun) set_program(nullptr);  // no runtime would ever give it work
   return begun;

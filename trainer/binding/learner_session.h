@@ -15,7 +15,7 @@
 #include "base/result.h"
 #include "trainer/binding/bound_program.h"
 #include "trainer/binding/shard_forecast.h"
-#include "trainer/cuda/device_memory.h"
+#include "trainer/cuda/cuda_memory.h"
 #include "trainer/data/schedule.h"
 #include "trainer/process/learner_environment.h"
 #include "trainer/process/run_learner.h"
@@ -67,9 +67,11 @@ class LearnerSession {
   // ---- Before Start. kConflict: it was called later ----
   Status Describe(const Training& training);
   Status Register(BoundTensor tensor);
-  // The same for memory on a device: the tensor's bytes become a copy in host memory.
-  Status RegisterOnDevice(BoundTensor tensor, void* device, std::size_t bytes);
+  // The same for memory of a GPU. kInvalid: it is not, or other tensors are on another GPU.
+  Status RegisterOnDevice(BoundTensor tensor);
   Status Start();
+  // From now on the program queues its work on this stream. kConflict: no tensor is on a GPU.
+  Status UseStream(void* stream);
 
   int registered(TensorRole role) const;
   // nullptr before Describe.
@@ -106,7 +108,8 @@ class LearnerSession {
   void Train(Ending& ending);
   // False: it had ended or failed before.
   bool FailRuntime(const Error& error);
-  Result<std::shared_ptr<DeviceMemory>> Devices();
+  // The GPU of the program's tensors. The first memory on a GPU decides which one that is.
+  Result<CudaMemory*> DeviceOf(const void* device);
 
   const std::string name_;
   RunLearnerOptions run_;
@@ -118,8 +121,8 @@ class LearnerSession {
   std::vector<BoundTensor> tensors_;
   // Set under mutex_ by the program's thread, which reads it without the lock.
   std::unique_ptr<BoundProgram> program_;
-  std::shared_ptr<DeviceMemory> devices_;  // nullptr: no device was used yet
-  std::shared_ptr<std::byte> staging_;     // for gradients
+  std::shared_ptr<CudaMemory> device_;  // nullptr: no memory of a GPU was used yet
+  std::shared_ptr<std::byte> staging_;  // for gradients
   std::size_t staging_bytes_ = 0;
 
   mutable std::mutex mutex_;

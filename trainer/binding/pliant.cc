@@ -245,13 +245,18 @@ pliant_status pliant_register(pliant_learner* learner, const pliant_tensor* tens
     ASSIGN_OR_RETURN(pliant::BoundTensor bound, pliant::TensorOf(given));
     const TensorRole role = bound.role;
     if (given.device == PLIANT_CUDA) {
-      const std::size_t bytes = std::exchange(bound.view.bytes, {}).size();
-      RETURN_IF_ERROR(session.RegisterOnDevice(std::move(bound), given.data, bytes));
+      RETURN_IF_ERROR(session.RegisterOnDevice(std::move(bound)));
     } else {
       RETURN_IF_ERROR(session.Register(std::move(bound)));
     }
     if (index != nullptr) *index = session.registered(role) - 1;
     return PLIANT_OK;
+  });
+}
+
+pliant_status pliant_use_stream(pliant_learner* learner, void* stream) {
+  return Guarded(learner, [&](LearnerSession& session) -> Result<pliant_status> {
+    return OkOr(session.UseStream(stream));
   });
 }
 

@@ -219,16 +219,19 @@ enum {
   PLIANT_BOOL = 8
 };
 
-/* Where memory is. PLIANT_CUDA, since version 5: memory of an NVIDIA GPU, in any context of this
- * process, copied through host memory for now. The context must live until pliant_close. The
- * library touches such memory only within calls, on the program's thread. A call first waits for
- * all earlier work of the context (cuCtxSynchronize) and returns when the copy is complete, so the
- * program need not order its streams. These calls read it: pliant_start (all registered tensors),
- * pliant_put_gradient, pliant_put_gradients, pliant_shard_done (the buffers, after shard 0),
- * pliant_committed and pliant_evaluated. These write it: pliant_next, and pliant_committed (the
- * buffers). If such a copy fails in an answer or in pliant_next, this learner ends. work.gradient
- * and work.reduced are host memory. Without a driver calls return PLIANT_FAILED; the message names
- * the remedy. */
+/* Where memory is. PLIANT_CUDA, since version 5: memory of an NVIDIA GPU, in the GPU's primary
+ * context, which frameworks use. All such memory of a learner is on one GPU. Registered tensors are
+ * the training state where they are: the library reads them there when it needs them, for a
+ * checkpoint or a learner that joins, and that may be while the next step is computed.
+ *
+ * A program that names its stream (pliant_use_stream) need not wait for the GPU before a call, and
+ * the library orders its own copies by events. Without a name, each call that touches such memory
+ * first waits for all earlier work of the context (cuCtxSynchronize): pliant_start, pliant_next,
+ * pliant_put_gradient, pliant_put_gradients, pliant_shard_done (after shard 0), pliant_committed
+ * and pliant_evaluated.
+ *
+ * If a copy fails in an answer or in pliant_next, this learner ends. work.gradient and work.reduced
+ * are host memory. Without a driver calls return PLIANT_FAILED; the message names the remedy. */
 enum { PLIANT_CPU = 0, PLIANT_CUDA = 1 };
 
 typedef struct pliant_tensor {
@@ -251,6 +254,12 @@ typedef struct pliant_tensor {
  * tensor's number among those of its role, from 0. */
 PLIANT_API pliant_status pliant_register(pliant_learner* learner, const pliant_tensor* tensor,
                                          int32_t* index);
+
+/* Since version 6. Names the CUDA stream (CUstream, cudaStream_t; NULL: the default stream) on
+ * which the program queues its work on registered tensors and gradients. Call it after the first
+ * such tensor is registered, and again whenever the program goes on with another stream: that one
+ * then waits for the work queued so far. The stream must live until pliant_close. */
+PLIANT_API pliant_status pliant_use_stream(pliant_learner* learner, void* stream);
 
 /* Starts the learner's own threads: it connects to its coordinator or, when it trains alone, looks
  * for a checkpoint to continue from. The registered memory must hold the initial training state,

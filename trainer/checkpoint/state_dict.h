@@ -9,6 +9,8 @@
 
 namespace pliant {
 
+class DeviceMemory;
+
 enum class DType { kFloat32, kFloat64, kFloat16, kBFloat16, kInt64, kInt32, kUInt8, kBool };
 std::string_view ToString(DType dtype);  // as safetensors names them: "F32", "I64", ...
 std::size_t SizeOf(DType dtype);
@@ -26,6 +28,7 @@ struct TensorView {
   DType dtype = DType::kFloat32;
   std::vector<std::int64_t> shape;  // empty for a scalar
   std::span<std::byte> bytes;       // contiguous, row-major, little-endian
+  DeviceMemory* device = nullptr;   // device that has the bytes; nullptr: the host
 };
 
 // All state that a learner needs to continue bit for bit, in an order that is the same on every

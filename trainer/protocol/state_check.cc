@@ -3,17 +3,27 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <vector>
 
 #include "trainer/checkpoint/checksum.h"
+#include "trainer/cuda/device_memory.h"
 #include "trainer/data/permutation.h"
 
 namespace pliant {
 
-std::uint64_t StateChecksum(const StateDict& state) {
+Result<std::uint64_t> StateChecksum(const StateDict& state) {
   std::uint64_t checksum = 0;
+  std::vector<std::byte> copy;  // of a tensor on a device
   for (const TensorView& tensor : state) {
     if (!tensor.name.starts_with(kModelPrefix) && !tensor.name.starts_with("optimizer.")) continue;
-    checksum = HashWords({checksum, ChecksumOf(tensor.bytes)});
+    std::span<const std::byte> bytes = tensor.bytes;
+    if (tensor.device != nullptr) {
+      copy.resize(tensor.bytes.size());
+      const DeviceMemory::ToHost read{.device = tensor.bytes.data(), .host = copy};
+      RETURN_IF_ERROR(tensor.device->Read({&read, 1}));
+      bytes = copy;
+    }
+    checksum = HashWords({checksum, ChecksumOf(bytes)});
   }
   return checksum;
 }

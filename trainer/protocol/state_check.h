@@ -14,7 +14,7 @@ namespace pliant {
 // The checksum of parameters, buffers and the optimizer's state: learners with equal checksums hold
 // the same bits, with a probability of error of 2^-64. Other data of a program may differ between
 // learners.
-std::uint64_t StateChecksum(const StateDict& state);
+Result<std::uint64_t> StateChecksum(const StateDict& state);
 
 // The same with what the runtime keeps of the training besides the program's state.
 std::uint64_t ChecksumWith(std::uint64_t program_state, const NoiseWindow& noise,

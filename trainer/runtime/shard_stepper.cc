@@ -54,7 +54,14 @@ std::optional<Work> ShardStepper::Next() {
 }
 
 void ShardStepper::Begin() {
-  if (work_.check_state) output_.state_checksum = StateChecksum(program_.State());
+  if (work_.check_state) {
+    Result<std::uint64_t> checksum = StateChecksum(program_.State());
+    if (!checksum) {
+      status_ = std::unexpected(std::move(checksum).error());
+      return;
+    }
+    output_.state_checksum = *checksum;
+  }
   output_.shards.reserve(work_.tasks.size());
   if (work_.kind == TickKind::kTrain && !work_.tasks.empty() && work_.tasks.front().shard == 0) {
     written_ = buffers_.Take(program_.info().buffer_bytes);

@@ -176,7 +176,7 @@ class ThreadedCompute final : public Compute {
       using Made = std::shared_ptr<const StateCopy>;
       Result<Made> made = CatchAll([&]() -> Result<Made> {
         const std::shared_ptr<StateCopy> spare = spare_copy_->Take();
-        spare->CopyFrom(SliceOf(state_, slice));
+        RETURN_IF_ERROR(spare->CopyFrom(SliceOf(state_, slice)));
         return spare;
       });
       Post([this, done, made = std::move(made)]() mutable {

@@ -24,11 +24,11 @@ class AskedForAShard final : public Operation {
  public:
   // `left`: the sum to which the shard's gradient is added; empty: none.
   explicit AskedForAShard(std::vector<float> left = {}) : left_(std::move(left)) {
-    program_.thread().Run(*this, [](Status) {});
-    EXPECT_TRUE(program_.Next(std::nullopt).value_or(false));
+    program_->thread().Run(*this, [](Status) {});
+    EXPECT_TRUE(program_->Next(std::nullopt).value_or(false));
   }
 
-  BoundProgram& program() { return program_; }
+  BoundProgram& program() { return *program_; }
   const std::array<float, 3>& gradient() const { return gradient_; }
   const std::vector<std::pair<std::size_t, std::size_t>>& ready() const { return ready_.ranges; }
   void LackMemory() { ready_.lacks_memory = true; }
@@ -69,10 +69,11 @@ class AskedForAShard final : public Operation {
   Ready ready_;
   bool added_ = false;
   bool over_ = false;
-  BoundProgram program_{
+  const std::unique_ptr<BoundProgram> program_ = *BoundProgram::Make(
       {},
       {Parameter("model.a", std::span(values_).first(2)), Parameter("model.b", {}),
-       Parameter("model.c", std::span(values_).last(1))}};
+       Parameter("model.c", std::span(values_).last(1))},
+      /*device=*/nullptr);
 };
 
 Result<std::span<const std::byte>> NoDevice(const void*, std::size_t) {

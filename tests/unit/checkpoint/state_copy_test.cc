@@ -30,12 +30,12 @@ TEST(StateCopy, UsesItsMemoryAgain) {
   TrainingState second(2);
   StateCopy copy = StateCopy::Of(first.View());
   const std::byte* const memory = copy.view().front().bytes.data();
-  copy.CopyFrom(second.View());
+  ASSERT_TRUE(copy.CopyFrom(second.View()));
   EXPECT_EQ(copy.view().front().bytes.data(), memory);
   EXPECT_EQ(Contents(copy.view()), Contents(second.View()));
   StateDict fewer = second.View();
   fewer.pop_back();
-  copy.CopyFrom(fewer);
+  ASSERT_TRUE(copy.CopyFrom(fewer));
   EXPECT_EQ(Contents(copy.view()), Contents(fewer));
 }
 

@@ -12,10 +12,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "tests/unit/cuda/cuda_driver.h"
+#include "tests/unit/cuda/program_driver.h"
 #include "trainer/binding/pliant.h"
-#include "trainer/cuda/cuda_memory.h"
-#include "trainer/cuda/staged_memory.h"
+#include "trainer/cuda/cuda_driver.h"
 
 namespace pliant {
 namespace {
@@ -23,22 +22,23 @@ namespace {
 using testing::HasSubstr;
 using Values = std::array<float, 5>;
 constexpr int64_t kBiases = 2;
+constexpr std::uint64_t kSeeds = 30;
 
-TEST(CudaMemory, WithoutADriverSaysWhatToDo) {
+TEST(CudaDriver, WithoutOneSaysWhatToDo) {
   for (const char* const path : {"libcuda-that-is-not-there.so.1", NO_DRIVER}) {
-    const auto memory = OpenCudaMemory(path);
-    ASSERT_FALSE(memory);
-    EXPECT_EQ(memory.error().code, ErrorCode::kUnavailable);
-    EXPECT_THAT(memory.error().message, HasSubstr(path));
-    EXPECT_THAT(memory.error().message, HasSubstr("nvidia.com/gpu"));
-    EXPECT_THAT(memory.error().message, HasSubstr("PLIANT_CPU"));
+    const auto driver = CudaDriver::Open(path);
+    ASSERT_FALSE(driver);
+    EXPECT_EQ(driver.error().code, ErrorCode::kUnavailable);
+    EXPECT_THAT(driver.error().message, HasSubstr(path));
+    EXPECT_THAT(driver.error().message, HasSubstr("nvidia.com/gpu"));
+    EXPECT_THAT(driver.error().message, HasSubstr("PLIANT_CPU"));
   }
 }
 
 // A tensor in host memory or, with a driver, on its device.
 class Tensor {
  public:
-  Tensor(const CudaDriver* driver, Values values) : driver_(driver), host_(values) {
+  Tensor(const ProgramDriver* driver, Values values) : driver_(driver), host_(values) {
     if (driver_ == nullptr) return;
     device_ = driver_->Allocate(sizeof(Values));
     pinned_ = static_cast<Values*>(driver_->AllocatePinned(sizeof(Values)));
@@ -61,8 +61,9 @@ class Tensor {
     if (driver_ == nullptr) return;
     Read();  // waits for earlier queued writes
     *pinned_ = values;
-    driver_->Queue(device_, pinned_, sizeof(Values));
+    QueueWrite();
   }
+  void QueueWrite() { driver_->Queue(device_, pinned_, sizeof(Values)); }
   Values Read() {
     if (driver_ == nullptr) return host_;
     Values values;
@@ -71,7 +72,7 @@ class Tensor {
   }
 
  private:
-  const CudaDriver* const driver_;
+  const ProgramDriver* const driver_;
   Values host_;
   void* device_ = nullptr;
   Values* pinned_ = nullptr;
@@ -91,7 +92,7 @@ class DeviceMemoryTest : public testing::Test {
 
   void SetUp() override {
     std::string why;
-    driver_ = CudaDriver::Find(why);
+    driver_ = ProgramDriver::Find(why);
     if (driver_ == nullptr) GTEST_SKIP() << why;
     folder_ = std::filesystem::temp_directory_path() / ("pliant-gpu-" + std::to_string(getpid()));
     std::filesystem::remove_all(folder_);
@@ -140,9 +141,9 @@ class DeviceMemoryTest : public testing::Test {
   }
 
   // Trains in `folder`, continuing its checkpoints; leaves after `max_commits` commits. Without
-  // `driver` the tensors are in host memory.
-  Outcome Train(const CudaDriver* driver, const std::string& folder,
-                std::optional<int> max_commits = std::nullopt) {
+  // `driver` the tensors are in host memory. `named`: the program names its stream.
+  Outcome Train(const ProgramDriver* driver, const std::string& folder,
+                std::optional<int> max_commits = std::nullopt, bool named = false) {
     Open(folder);
     Tensor bias(driver, {0.25, -0.25});
     Tensor weights(driver, {1, 2, 3, 4, 5});
@@ -155,6 +156,9 @@ class DeviceMemoryTest : public testing::Test {
     EXPECT_EQ(Register("model.mean", PLIANT_BUFFER, statistics.data(), statistics.where()),
               PLIANT_OK);
     EXPECT_EQ(Register("optimizer.m", PLIANT_STATE, momentum.data(), momentum.where()), PLIANT_OK);
+    if (named) {
+      EXPECT_EQ(pliant_use_stream(learner_, driver->stream()), PLIANT_OK) << pliant_last_error();
+    }
     EXPECT_EQ(pliant_start(learner_), PLIANT_OK) << pliant_last_error();
     Outcome outcome;
     int commits = 0;
@@ -234,7 +238,7 @@ class DeviceMemoryTest : public testing::Test {
     return outcome;
   }
 
-  const CudaDriver* driver_ = nullptr;
+  const ProgramDriver* driver_ = nullptr;
   std::filesystem::path folder_;
   pliant_learner* learner_ = nullptr;
 };
@@ -258,6 +262,28 @@ TEST_F(DeviceMemoryTest, IsSavedAndLoaded) {
   EXPECT_EQ(second.left, first.left) << "the first run's final state is on the device again";
   EXPECT_EQ(second.reason, PLIANT_COMPLETED);
   EXPECT_EQ(second.sha256, undisturbed.sha256);
+}
+
+TEST_F(DeviceMemoryTest, NeedsNoWaitWhereTheProgramNamesItsStream) {
+  const Outcome host = Train(nullptr, "host");
+  ASSERT_EQ(Train(driver_, "device", std::nullopt, /*named=*/true), host);
+  if (!driver_->is_fake()) GTEST_SKIP() << "a real GPU runs in its own order only";
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    SCOPED_TRACE(seed);
+    driver_->Restart(seed);
+    const std::string folder = "seed" + std::to_string(seed);
+    Train(driver_, folder, static_cast<int>(seed % 9), /*named=*/true);
+    const Outcome rest = Train(driver_, folder, std::nullopt, /*named=*/true);
+    ASSERT_EQ(rest.sha256, host.sha256);
+    ASSERT_EQ(driver_->Violation(), "");
+  }
+}
+
+TEST_F(DeviceMemoryTest, AStreamBelongsToTensors) {
+  Open("device");
+  EXPECT_EQ(pliant_use_stream(learner_, nullptr), PLIANT_ORDER);
+  EXPECT_THAT(pliant_last_error(), HasSubstr("no tensor is on a GPU"));
+  Close();
 }
 
 TEST_F(DeviceMemoryTest, OfTheHostIsNone) {
@@ -306,7 +332,8 @@ TEST_F(DeviceMemoryTest, OneThatFailsEndsTheLearner) {
   }
   ASSERT_EQ(work.kind, PLIANT_COMMIT);
   driver_->FailAfter(0);
-  EXPECT_EQ(pliant_committed(learner_, 1), PLIANT_FAILED);
+  weights.QueueWrite();
+  EXPECT_EQ(pliant_committed(learner_, 1), PLIANT_FAILED) << "the step's own work has failed";
   driver_->FailAfter(-1);
   EXPECT_EQ(Next().kind, PLIANT_END);
   pliant_end end{.struct_size = sizeof end};

@@ -7,10 +7,10 @@
 namespace pliant {
 
 // A program's own use of the driver, real or stand-in, as a framework uses it.
-class CudaDriver {
+class ProgramDriver {
  public:
   // nullptr if there is no GPU; then `why` is set.
-  static const CudaDriver* Find(std::string& why);
+  static const ProgramDriver* Find(std::string& why);
 
   void* Allocate(std::size_t bytes) const;
   void* AllocatePinned(std::size_t bytes) const;
@@ -22,7 +22,14 @@ class CudaDriver {
   // Waits for everything queued, then reads.
   void Read(void* to, const void* from, std::size_t bytes) const;
 
+  // The stream of Queue.
+  void* stream() const { return stream_; }
+
   bool is_fake() const { return fail_after_ != nullptr; }
+  // The stand-in begins again, and runs what is queued in the order of this seed. Nobody uses it.
+  void Restart(std::uint64_t seed) const;
+  // What the stand-in found wrong since then: races between streams, for example. "": nothing.
+  std::string Violation() const;
   // Lets the stand-in's copies fail after `copies` more; negative: none fails.
   void FailAfter(int copies) const { fail_after_(copies, kLaunchFailed); }
 
@@ -33,8 +40,10 @@ class CudaDriver {
   // CHECKs that a call succeeded, because these tests need a working driver.
   static void Must(int result, const char* what);
 
+  void MakeStream() const;
+
   void* context_ = nullptr;
-  void* stream_ = nullptr;
+  mutable void* stream_ = nullptr;
   int (*push_)(void*) = nullptr;
   int (*pop_)(void**) = nullptr;
   int (*synchronize_)() = nullptr;
@@ -44,7 +53,10 @@ class CudaDriver {
   int (*host_free_)(void*) = nullptr;
   int (*to_host_)(void*, DevicePointer, std::size_t) = nullptr;
   int (*to_device_async_)(DevicePointer, const void*, std::size_t, void*) = nullptr;
+  int (*stream_create_)(void**, unsigned) = nullptr;
   void (*fail_after_)(int, int) = nullptr;
+  void (*reset_)(std::uint64_t, int) = nullptr;
+  const char* (*violation_)(int) = nullptr;
 
   friend class CurrentContext;
 };
