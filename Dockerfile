@@ -108,6 +108,12 @@ RUN --mount=type=secret,id=ca-bundle --mount=type=secret,id=settings \
     && ln -s lib /opt/cuda/lib64 \
     && ln -s libcudart.so.13 /opt/cuda/lib/libcudart.so
 ENV CUDACXX=/opt/cuda/bin/nvcc
+# The assembler of CUDA 12.9, whose kernels also run with drivers from 525 on; the disassembler checks them.
+RUN --mount=type=secret,id=ca-bundle --mount=type=secret,id=settings \
+    if [ -f /run/secrets/settings ]; then . /run/secrets/settings; fi \
+    && pip install --no-cache-dir --no-deps --no-compile --target /opt/cuda-assembler \
+        nvidia-cuda-nvcc-cu12==12.9.86 nvidia-cuda-nvdisasm==13.2.86 \
+    && ln -s /opt/cuda-assembler/nvidia/cuda_nvcc/bin/ptxas /opt/cuda-assembler/nvidia/cu13/bin/nvdisasm /opt/cuda-assembler
 
 FROM build AS compile
 COPY . /src

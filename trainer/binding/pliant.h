@@ -257,7 +257,7 @@ PLIANT_API pliant_status pliant_register(pliant_learner* learner, const pliant_t
 
 /* Since version 6. Names the CUDA stream (CUstream, cudaStream_t; NULL: the default stream) on
  * which the program queues its work on registered tensors and gradients. Call it after the first
- * such tensor is registered, and again whenever the program goes on with another stream: that one
+ * such tensor is registered, and again whenever the program continues on another stream: that one
  * then waits for the work queued so far. The stream must live until pliant_close. */
 PLIANT_API pliant_status pliant_use_stream(pliant_learner* learner, void* stream);
 

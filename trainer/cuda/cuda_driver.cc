@@ -38,6 +38,7 @@ Result<std::shared_ptr<const CudaDriver>> CudaDriver::Open(const std::string& pa
   find(driver->init, "cuInit");
   find(driver->get_error_name, "cuGetErrorName");
   find(driver->device_get, "cuDeviceGet");
+  find(driver->device_get_attribute, "cuDeviceGetAttribute");
   find(driver->primary_context_retain, "cuDevicePrimaryCtxRetain");
   find(driver->context_push, "cuCtxPushCurrent_v2");
   find(driver->context_pop, "cuCtxPopCurrent_v2");
@@ -58,6 +59,10 @@ Result<std::shared_ptr<const CudaDriver>> CudaDriver::Open(const std::string& pa
   find(driver->event_destroy, "cuEventDestroy_v2");
   find(driver->event_record, "cuEventRecord");
   find(driver->event_query, "cuEventQuery");
+  find(driver->module_load_data, "cuModuleLoadData");
+  find(driver->module_unload, "cuModuleUnload");
+  find(driver->module_get_function, "cuModuleGetFunction");
+  find(driver->launch_kernel, "cuLaunchKernel");
   if (missing != nullptr) {
     return Fail(ErrorCode::kUnavailable, Format("{} has no {}: {}", path, missing, kRemedy));
   }

@@ -36,6 +36,7 @@ struct CudaDriver {
   int (*init)(unsigned) = nullptr;
   int (*get_error_name)(int, const char**) = nullptr;
   int (*device_get)(int*, int) = nullptr;
+  int (*device_get_attribute)(int*, int, int) = nullptr;
   int (*primary_context_retain)(CudaContext*, int) = nullptr;
   int (*context_push)(CudaContext) = nullptr;
   int (*context_pop)(CudaContext*) = nullptr;
@@ -58,6 +59,12 @@ struct CudaDriver {
   int (*event_destroy)(CudaEvent) = nullptr;
   int (*event_record)(CudaEvent, CudaStream) = nullptr;
   int (*event_query)(CudaEvent) = nullptr;
+
+  int (*module_load_data)(void**, const void*) = nullptr;
+  int (*module_unload)(void*) = nullptr;
+  int (*module_get_function)(void**, void*, const char*) = nullptr;
+  int (*launch_kernel)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                       CudaStream, void**, void**) = nullptr;
 };
 
 inline CudaPointer CudaAddress(const void* device) {

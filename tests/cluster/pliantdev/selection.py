@@ -23,9 +23,7 @@ from .file_map import (
 _ALWAYS = frozenset({"documents_test", "dev_parts_test"})
 # Compiled only for CUDA, so the graph of the release preset lacks them.
 _CUDA_SOURCES = {
-    "tests/unit/cuda/kernels_gpu_test.cc",
     "tests/unit/cuda/nccl_gpu_test.cc",
-    "trainer/cuda/kernels.cu",
     "trainer/collective/nccl_functions.cc",
 }
 # The Python package in an image runs these. The code below its binding is the same for every

@@ -69,11 +69,12 @@ int Copy(Call& call, const char* name, StreamId stream, Side to, Side from, std:
   State& state = call.state();
   const Point copy = call.timeline().Enqueue(
       stream, name, std::move(accesses), [&state, to, from, taken, bytes]() -> int {
+        if (bytes == 0) return kSuccess;
         std::byte* const target = to.OnHost(state.memory, bytes);
         const std::byte* const source =
             from.pageable ? taken->data() : from.OnHost(state.memory, bytes);
         if (target == nullptr || source == nullptr) return kIllegalAddress;
-        if (bytes > 0) std::memmove(target, source, bytes);
+        std::memmove(target, source, bytes);
         return kSuccess;
       });
   // A copy to pageable memory returns when it is complete.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/fakes/cuda/fake_cuda.h"
+#include "tests/fakes/cuda/host_kernels.h"
 #include "tests/fakes/cuda/memory_map.h"
 #include "tests/fakes/cuda/timeline.h"
 
@@ -49,7 +50,7 @@ struct Allocation {
 // The driver as one process sees it.
 struct State {
   State(std::uint64_t seed, int number_of_devices)
-      : devices(number_of_devices), timeline(seed, number_of_devices) {}
+      : devices(number_of_devices), timeline(seed, number_of_devices), kernels(HostKernels()) {}
 
   const int devices;
   Timeline timeline;

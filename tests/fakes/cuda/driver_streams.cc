@@ -13,7 +13,7 @@ using namespace pliant::fake_cuda;
 
 namespace {
 
-constexpr std::uint32_t kFatbinary = 0xba55ed50;  // how images of nvcc begin
+constexpr std::uint32_t kElf = 0x464c457f;  // how machine code begins
 
 // Copies of a launch's parameters: the caller's end with the call.
 class Parameters {
@@ -143,7 +143,7 @@ int cuModuleLoadData(void** module, const void* image) {
   return InContext([&](Call&) -> int {
     std::uint32_t magic = 0;
     std::memcpy(&magic, image, sizeof magic);
-    if (magic != kFatbinary) return kInvalidImage;
+    if (magic != kElf) return kInvalidImage;
     *module = Handle(kModules, 0);
     return kSuccess;
   });

@@ -23,7 +23,8 @@ std::optional<std::string> RaceDetector::Touch(const std::string& name, Point po
   SplitAt(access.end());
   std::optional<std::string> race;
   const auto check = [&](const Toucher& earlier, const char* did) {
-    if (race || after.Includes(earlier.point)) return;
+    const bool itself = earlier.point == point;  // an operation may read what it writes
+    if (race || itself || after.Includes(earlier.point)) return;
     race = Format(
         "race: {} (operation {} of stream {}) {} memory that {} (operation {} of stream {}) {}, "
         "and no event or wait orders them",

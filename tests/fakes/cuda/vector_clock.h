@@ -13,6 +13,7 @@ using StreamId = std::size_t;
 struct Point {
   StreamId stream = 0;
   std::uint64_t number = 0;
+  bool operator==(const Point&) const = default;
 };
 
 // The operations that happened before something: the first so many of each stream.

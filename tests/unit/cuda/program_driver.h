@@ -28,7 +28,8 @@ class ProgramDriver {
   bool is_fake() const { return fail_after_ != nullptr; }
   // The stand-in begins again, and runs what is queued in the order of this seed. Nobody uses it.
   void Restart(std::uint64_t seed) const;
-  // What the stand-in found wrong since then: races between streams, for example. "": nothing.
+  // The first violation that the stand-in has found since then: a race between streams, for
+  // example. "": none.
   std::string Violation() const;
   // Lets the stand-in's copies fail after `copies` more; negative: none fails.
   void FailAfter(int copies) const { fail_after_(copies, kLaunchFailed); }

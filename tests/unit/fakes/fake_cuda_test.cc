@@ -273,7 +273,7 @@ TEST_F(FakeCudaTest, OneSeedGivesOneOrderAndSeedsDiffer) {
                   .run = [&](void* const* parameters,
                              auto...) { ran += *static_cast<const char*>(parameters[0]); }};
     FakeCudaAddKernel(&kernel);
-    constexpr std::uint32_t kImage = 0xba55ed50;
+    constexpr std::uint32_t kImage = 0x464c457f;
     void* module = nullptr;
     void* function = nullptr;
     EXPECT_EQ(cuModuleLoadData(&module, &kImage), 0);
@@ -311,7 +311,7 @@ TEST_F(FakeCudaTest, AKernelThatTouchesFreedMemoryBreaksTheContext) {
           },
       .run = [](auto...) { FAIL() << "it must not run"; }};
   FakeCudaAddKernel(&kernel);
-  constexpr std::uint32_t kImage = 0xba55ed50;
+  constexpr std::uint32_t kImage = 0x464c457f;
   void* module = nullptr;
   void* function = nullptr;
   cuModuleLoadData(&module, &kImage);
