@@ -1,5 +1,5 @@
 # `cmake --build build/dev --target unit_tests` builds the programs of one label.
-foreach(label unit scenario property simulation integration python)
+foreach(label unit scenario property simulation integration python gpu)
   add_custom_target(${label}_tests)
 endforeach()
 
@@ -40,4 +40,17 @@ function(pliant_test name)
   add_dependencies(${ARG_LABEL}_tests ${name})
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
+endfunction()
+
+# pliant_also_gpu(NAMES ...): ./dev test gpu runs these tests too. They are of the current folder; those that do not exist
+# are left out.
+function(pliant_also_gpu)
+  foreach(name ${ARGN})
+    if(TEST ${name})
+      set_property(TEST ${name} APPEND PROPERTY LABELS gpu)
+    endif()
+    if(TARGET ${name})
+      add_dependencies(gpu_tests ${name})
+    endif()
+  endforeach()
 endfunction()

@@ -54,7 +54,7 @@ FAULTS = tuple(Fault(*row) for row in (
     ("trainer/collective/frame_format.cc", "Store(&head[40], header.piece)",
      "Store(&head[40], header.node)"),
     ("trainer/collective/nccl_loader.cc", "21400;", "21300;"),
-    ("trainer/cuda/kernels.cu", "__fadd_rn(a, b)", "__fadd_rn(a)"),
+    ("trainer/cuda/kernels.cuh", "node = Add(waiting[level], node)", "node = Add(node, node)"),
     ("trainer/protocol/work_split.cc", "shard < 2 * pairs", "shard < pairs"),
     ("trainer/process/learner_environment.cc", "value < least || value > most", "value > most"),
     ("trainer/coordinator/counter_file.cc", "content.term > term_", "content.term < term_"),

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/result.h"
+#include "trainer/checkpoint/device_memory.h"
 #include "trainer/checkpoint/state_dict.h"
-#include "trainer/cuda/device_memory.h"
 #include "trainer/protocol/program.h"
 #include "trainer/runtime/operation.h"
 #include "trainer/runtime/program_thread.h"

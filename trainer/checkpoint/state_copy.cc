@@ -10,7 +10,7 @@
 
 #include "base/check.h"
 #include "base/format.h"
-#include "trainer/cuda/device_memory.h"
+#include "trainer/checkpoint/device_memory.h"
 
 namespace pliant {
 namespace {

@@ -102,9 +102,11 @@ Status CudaKernels::TreeSum(cuda::TreeSumArguments sum, const TreeLevels& levels
                             CudaStream stream) const {
   sum.count = static_cast<int>(levels.first.size());
   CHECK(sum.count <= cuda::kMaxTreeInputs, "the caller checks it");
-  if (levels.count > cuda::kMaxTreeLevels) {
+  // The whole sum waits for nothing.
+  const int waiting = levels.count - 1;
+  if (waiting > cuda::kMaxTreeLevels) {
     return Invalid(Format("a tree of {} levels is too deep for a GPU: the most are {}",
-                          levels.count, cuda::kMaxTreeLevels));
+                          levels.count, cuda::kMaxTreeLevels + 1));
   }
   if (sum.elements == 0) return {};
   const auto narrow = [](int level) { return static_cast<std::uint8_t>(level); };
@@ -125,7 +127,7 @@ Status CudaKernels::TreeSum(cuda::TreeSumArguments sum, const TreeLevels& levels
   const bool balanced = std::has_single_bit(inputs) && inputs >= 2 && inputs <= 16 &&
                         std::ranges::max(levels.first) == 0;
   const auto deep =
-      static_cast<std::size_t>(std::ranges::lower_bound(kLevels, levels.count) - kLevels.begin());
+      static_cast<std::size_t>(std::ranges::lower_bound(kLevels, waiting) - kLevels.begin());
   const Function kernel =
       balanced ? balanced_sum_[static_cast<std::size_t>(std::countr_zero(inputs) - 1)]
                : tree_sum_[deep];

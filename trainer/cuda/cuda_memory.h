@@ -6,8 +6,8 @@
 #include <span>
 
 #include "base/result.h"
+#include "trainer/checkpoint/device_memory.h"
 #include "trainer/cuda/cuda_driver.h"
-#include "trainer/cuda/device_memory.h"
 
 namespace pliant {
 

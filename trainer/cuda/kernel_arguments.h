@@ -10,7 +10,7 @@ namespace pliant::cuda {
 inline constexpr unsigned kThreads = 256;  // of a block, for all kernels
 
 inline constexpr int kMaxTreeInputs = 128;
-inline constexpr int kMaxTreeLevels = 16;
+inline constexpr int kMaxTreeLevels = 16;  // on which sums wait
 
 // out[i] = (sum along the tree of inputs[...][i]) / divisor. The inputs are nodes of the tree, in
 // the order of their first shards. A node is added to its left siblings on the levels from

@@ -13,11 +13,13 @@ __device__ Thread Self() { return {blockIdx.x, threadIdx.x, gridDim.x}; }
   extern "C" __global__ void __launch_bounds__(kThreads) \
       name(const __grid_constant__ Arguments arguments)
 
-PLIANT_KERNEL(pliant_tree_sum_4, TreeSumArguments) { TreeSumBody<float4, 4>(arguments, Self()); }
-PLIANT_KERNEL(pliant_tree_sum_8, TreeSumArguments) { TreeSumBody<float4, 8>(arguments, Self()); }
-PLIANT_KERNEL(pliant_tree_sum_16, TreeSumArguments) { TreeSumBody<float4, 16>(arguments, Self()); }
+PLIANT_KERNEL(pliant_tree_sum_4, TreeSumArguments) { TreeSumBody<float4, 4, 8>(arguments, Self()); }
+PLIANT_KERNEL(pliant_tree_sum_8, TreeSumArguments) { TreeSumBody<float4, 8, 4>(arguments, Self()); }
+PLIANT_KERNEL(pliant_tree_sum_16, TreeSumArguments) {
+  TreeSumBody<float4, 16, 4>(arguments, Self());
+}
 PLIANT_KERNEL(pliant_tree_sum_unaligned, TreeSumArguments) {
-  TreeSumBody<float, kMaxTreeLevels>(arguments, Self());
+  TreeSumBody<float, kMaxTreeLevels, 4>(arguments, Self());
 }
 PLIANT_KERNEL(pliant_balanced_sum_2, TreeSumArguments) { BalancedSumBody<2, 4>(arguments, Self()); }
 PLIANT_KERNEL(pliant_balanced_sum_4, TreeSumArguments) { BalancedSumBody<4, 2>(arguments, Self()); }

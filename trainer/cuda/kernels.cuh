@@ -63,9 +63,9 @@ __device__ __forceinline__ void Store(const TreeSumArguments& sum, std::size_t i
 
 // Any tree. The levels are registers, because every index is a constant once the loops are
 // unrolled; an array that is indexed by a variable would be in local memory.
-template <typename Value, int kLevels>
+// kLevels: on which sums wait; kAhead: loads under way.
+template <typename Value, int kLevels, int kAhead>
 __device__ __forceinline__ void TreeSumBody(const TreeSumArguments& sum, Thread self) {
-  constexpr int kAhead = 4;  // loads under way
   const std::size_t count = sum.elements * sizeof(float) / sizeof(Value);
   for (std::size_t i = self.first(); i < count; i += self.stride()) {
     Value waiting[kLevels];
@@ -180,13 +180,12 @@ __device__ __forceinline__ void GatherBody(const GatherArguments& gather, Thread
   using One = typename Type::One;
   using Four = typename Type::Four;
   const int tensor = TensorOf(gather, self.block);
-  const std::size_t begin =
-      std::size_t{self.block - gather.first_block[tensor]} * kGatheredByBlock;
+  const std::size_t begin = std::size_t{self.block - gather.first_block[tensor]} * kGatheredByBlock;
   const std::size_t rest = gather.size[tensor] - begin;
-  const unsigned count =
-      rest < kGatheredByBlock ? static_cast<unsigned>(rest) : kGatheredByBlock;
-  const One* const data =
-      gather.data[tensor] == nullptr ? nullptr : static_cast<const One*>(gather.data[tensor]) + begin;
+  const unsigned count = rest < kGatheredByBlock ? static_cast<unsigned>(rest) : kGatheredByBlock;
+  const One* const data = gather.data[tensor] == nullptr
+                              ? nullptr
+                              : static_cast<const One*>(gather.data[tensor]) + begin;
   float* const out = gather.out + gather.offset[tensor] + begin;
   const float* const left =
       gather.left == nullptr ? nullptr : gather.left + gather.offset[tensor] + begin;
@@ -223,8 +222,7 @@ __device__ __forceinline__ void GatherBody(const GatherArguments& gather, Thread
 // ---- Checksum ----
 
 // The part of the checksum that this thread adds. The sum of integers is the same in every order.
-__device__ __forceinline__ std::uint64_t ChecksumPart(const ChecksumArguments& bytes,
-                                                      Thread self) {
+__device__ __forceinline__ std::uint64_t ChecksumPart(const ChecksumArguments& bytes, Thread self) {
   const std::size_t whole = bytes.size / sizeof(std::uint64_t);
   std::uint64_t part = self.first() == 0 ? bytes.size : 0;
 #pragma unroll 4

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "trainer/checkpoint/checksum.h"
-#include "trainer/cuda/device_memory.h"
+#include "trainer/checkpoint/device_memory.h"
 #include "trainer/data/permutation.h"
 
 namespace pliant {

@@ -49,7 +49,8 @@ _DEMO = (
 # fmt: off
 _ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     # C++ and how it is built.
-    ("*.cu", (CUDA, FORMAT)),
+    ("*.cu", (CUDA, FORMAT, "kernels_sass_test")),
+    ("*.cuh", (FROM_IT, FORMAT, CUDA, "kernels_sass_test")),
     ("trainer/cuda/CMakeLists.txt", (OF_ITS_FOLDER, CUDA)),
     ("trainer/python/CMakeLists.txt", (*KERAS, "python_wheel_test")),
     ("*/CMakeLists.txt", (OF_ITS_FOLDER,)),

@@ -2,13 +2,15 @@
 
 It has compiled programs, the libraries that they need apart from glibc, the Python package, and the tests. """
 
+import ctypes
 import re
 import shutil
 from pathlib import Path
 
 from . import build_image, product
+from .counts import Counts
 from .errors import DevError
-from .progress import log_file, phase
+from .progress import log_file, phase, run_to_log
 from .settings import REPO
 
 FOLDER = REPO / "build" / "gpu-pack"
@@ -60,6 +62,28 @@ def check(versions: str, size: int) -> None:
         )
     if size > MAX_BYTES:
         raise DevError(f"the pack has {size >> 20} MiB; the limit is {MAX_BYTES >> 20} MiB")
+
+
+def gpu_at_hand() -> bool:
+    """Whether this machine has an NVIDIA GPU with its driver."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    count = ctypes.c_int()
+    return bool(
+        driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value
+    )
+
+
+def run_unit_tests() -> Counts:
+    """Makes the pack, and runs its tests on this machine."""
+    make(FOLDER)
+    log = log_file("gpu-unit")
+    with phase("Running the GPU pack's tests"):
+        log.write_bytes(b"")
+        status = run_to_log([str(FOLDER / "run"), "test", "unit"], log)
+    return Counts(failed=1) if status else Counts(passed=1)
 
 
 def make(folder: Path) -> None:

@@ -23,6 +23,7 @@ ALERTS = moment("alerts and dashboard", prometheus.check)
 # Without a unity build and precompiled headers, a missing #include is an error.
 ALONE = moment("each file by itself", lambda: product.compile_preset("dev", "all"))
 CUDA = moment("GPU pack", lambda: gpu_pack.make(gpu_pack.FOLDER))
+ON_GPU = moment("GPU pack: its tests on this machine's GPU", gpu_pack.run_unit_tests)
 KERAS = {
     backend: moment(f"Keras over {backend}", partial(python_image_tests.run, backend))
     for backend in python_image_tests.BACKENDS
@@ -45,6 +46,11 @@ def ctest_moments(
         for group in groups
     ]
     return [moment(compiling, lambda: ctest.compile_sets(sets, preset)), *runs]
+
+
+def gpu_moments(preset: str = "release") -> list[Moment]:
+    """What concerns GPUs, with stand-ins for CUDA and NCCL; and with a GPU if there is one."""
+    return [*ctest_moments([["gpu"]], preset), *([ON_GPU] if gpu_pack.gpu_at_hand() else [])]
 
 
 def _kill_up() -> Counts:

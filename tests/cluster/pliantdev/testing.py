@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from . import ctest, e2e, parts, preflight, processors, record, rows, source_tree
+from . import ctest, e2e, gpu_pack, parts, preflight, processors, record, rows, source_tree
 from .errors import DevError
 from .moments import Moment, pending, play
 from .progress import log_file, say
@@ -16,7 +16,9 @@ from .record import Record
 _HALVES = ("all/1", "all/2")
 _ALL = ("all", *_HALVES)
 CHANGED = "changed"  # see changed.py
-SETS = (*ctest.SETS, "chart", "e2e", CHANGED, *_ALL)
+# Not in ctest.SETS: its tests also belong to other sets.
+GPU = "gpu"
+SETS = (*ctest.SETS, GPU, "chart", "e2e", CHANGED, *_ALL)
 
 
 def test(
@@ -24,7 +26,10 @@ def test(
 ) -> int:
     """Runs the sets. The last line of the output counts all cases."""
     if not {*sets} & {*_ALL}:
-        return run_once("test", of_sets(sets, preset), with_cluster=_with_e2e(sets))
+        code = run_once("test", of_sets(sets, preset), with_cluster=_with_e2e(sets))
+        if GPU in sets and not gpu_pack.gpu_at_hand():
+            print("unproven on a GPU")
+        return code
     halves = _HALVES if "all" in sets else sets
     head = {
         "source": source_tree.identity(),
@@ -67,6 +72,7 @@ def of_sets(sets: Sequence[str], preset: str = "release") -> list[Moment]:
     moments = [parts.CHART] if "chart" in sets or not sets else []
     moments += parts.ctest_moments(ctest.together(compiled), preset) if compiled else []
     moments += parts.KERAS.values() if "python" in compiled else []
+    moments += parts.gpu_moments(preset) if GPU in sets else []
     moments += e2e.moments(e2e.SHORT if "e2e" in sets else e2e.STORY) if _with_e2e(sets) else []
     return moments
 

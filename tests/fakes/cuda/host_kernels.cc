@@ -111,11 +111,11 @@ void AddChecksum(const ChecksumArguments& bytes, Thread self) {
 std::vector<Kernel> HostKernels() {
   using cuda::float4;
   return {
-      KernelOf<TreeSumArguments>("pliant_tree_sum_4", cuda::TreeSumBody<float4, 4>),
-      KernelOf<TreeSumArguments>("pliant_tree_sum_8", cuda::TreeSumBody<float4, 8>),
-      KernelOf<TreeSumArguments>("pliant_tree_sum_16", cuda::TreeSumBody<float4, 16>),
+      KernelOf<TreeSumArguments>("pliant_tree_sum_4", cuda::TreeSumBody<float4, 4, 8>),
+      KernelOf<TreeSumArguments>("pliant_tree_sum_8", cuda::TreeSumBody<float4, 8, 4>),
+      KernelOf<TreeSumArguments>("pliant_tree_sum_16", cuda::TreeSumBody<float4, 16, 4>),
       KernelOf<TreeSumArguments>("pliant_tree_sum_unaligned",
-                                 cuda::TreeSumBody<float, cuda::kMaxTreeLevels>),
+                                 cuda::TreeSumBody<float, cuda::kMaxTreeLevels, 4>),
       KernelOf<TreeSumArguments>("pliant_balanced_sum_2", cuda::BalancedSumBody<2, 4>),
       KernelOf<TreeSumArguments>("pliant_balanced_sum_4", cuda::BalancedSumBody<4, 2>),
       KernelOf<TreeSumArguments>("pliant_balanced_sum_8", cuda::BalancedSumBody<8, 1>),

@@ -92,7 +92,7 @@ class SelectTest(unittest.TestCase):
             ("tests/bench/operator_bench.cc", set(), {FORMAT}),
             # These are compiled with CUDA only.
             ("trainer/collective/nccl.h", set(), {FORMAT, CUDA}),
-            ("trainer/cuda/kernels.cu", set(), {FORMAT, CUDA}),
+            ("trainer/cuda/kernels.cu", {"kernels_sass_test"}, {FORMAT, CUDA}),
         ):
             with self.subTest(file):
                 reach = select([file], GRAPH).by_file[file]

@@ -165,7 +165,7 @@ TEST_F(KernelsTest, TreeSumMayReplaceAnInputAndNeedNotDivide) {
 }
 
 TEST_F(KernelsTest, ATreeThatIsTooDeepIsRefused) {
-  TreeLevels levels{.first = {0, 0}, .last = {0, 16}, .count = 17};
+  const TreeLevels levels{.first = {0, 0}, .last = {0, 17}, .count = 18};
   EXPECT_EQ(kernels_->TreeSum({.elements = 1}, levels, nullptr).error().code, ErrorCode::kInvalid);
 }
 
