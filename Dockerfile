@@ -64,6 +64,8 @@ RUN --mount=type=secret,id=apt-sources,target=/etc/apt/sources.list \
     && rm -rf /var/lib/apt/lists/* /var/cache/apt/*
 # The number of threads that pliant.attach sets by default; with these variables BLAS starts no others.
 ENV OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONUNBUFFERED=1
+# Products of matrices on a GPU give the same bits in every process. cuBLAS reads it at its first use.
+ENV CUBLAS_WORKSPACE_CONFIG=:4096:8
 WORKDIR /program
 USER 65532:65532
 ENTRYPOINT ["/usr/bin/python3"]
@@ -81,6 +83,7 @@ RUN --mount=type=secret,id=apt-sources,target=/etc/apt/sources.list \
     && rm -rf /var/lib/apt/lists/* /var/cache/apt/*
 # The number of threads that pliant sets by default.
 ENV OMP_NUM_THREADS=1 TF_NUM_INTRAOP_THREADS=1 TF_NUM_INTEROP_THREADS=1 TF_CPP_MIN_LOG_LEVEL=2 PYTHONUNBUFFERED=1
+ENV CUBLAS_WORKSPACE_CONFIG=:4096:8
 WORKDIR /program
 USER 65532:65532
 ENTRYPOINT ["/usr/bin/python3"]

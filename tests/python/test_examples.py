@@ -494,6 +494,48 @@ class DoctorTest(unittest.TestCase):
         events = r"tensorboard \d" if there else r"not installed: .*\(pip install tensorboard\)"
         self.assertRegex(ended.stdout, f"ok      events    {events}")
 
+    def test_a_gpu_that_is_not_there_is_not_measured(self):
+        import torch
+
+        if torch.cuda.is_available():
+            self.skipTest("there is a GPU")
+        command = [sys.executable, "-B", "-m", "pliant", "doctor", "--gpu"]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn("FAILED  gpu       this machine has no GPU that PyTorch can use", ended.stdout)
+
+    def test_a_shard_has_enough_samples_from_where_the_gpu_is_busy(self):
+        from pliant import _gpu_speed
+
+        # The kernels take 6 ms to start, whatever they work on; a sample takes 0.1 ms.
+        speeds = [
+            _gpu_speed.Speed(size, time, 1.1 * time)
+            for size in (1, 8, 32, 128, 256)
+            for time in (max(6e-3, size * 1e-4),)
+        ]
+        self.assertEqual(_gpu_speed.smallest_enough(speeds), 128)
+        lines = "\n".join(_gpu_speed.report(speeds))
+        self.assertIn("at least 128 samples in a shard", lines)
+        self.assertIn("up to 60 times as long for a sample", lines)
+        self.assertIn("costs 10 % of the time", lines)
+
+    def test_the_drivers_version_is_found_in_both_kinds_of_module(self):
+        from pliant import _gpus
+
+        for text, version in (
+            ("NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19\n", "535.104.05"),
+            ("NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build\n"
+             "GCC version:  gcc version 13.2.0\n", "580.159.04"),
+            ("something else", None),
+        ):  # fmt: skip
+            with self.subTest(text), tempfile.TemporaryDirectory() as folder:
+                file = pathlib.Path(folder, "version")
+                file.write_text(text)
+                with mock.patch.object(_gpus, "_DRIVER", file):
+                    self.assertEqual(_gpus.driver_version(), version)
+        with mock.patch.object(_gpus, "_DRIVER", pathlib.Path("/nowhere")):
+            self.assertIsNone(_gpus.driver_version())
+
     def test_one_framework_is_enough(self):
         from pliant import doctor
 

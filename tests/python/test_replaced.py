@@ -185,17 +185,17 @@ class ReplacedTest(unittest.TestCase):
         tensors = [torch.randn(4, 3).t(), torch.randn(5, 2).half().t(), torch.zeros(2, 2, dtype=torch.bool).t()]
         mirrors = [Mirror(tensor) for tensor in tensors]
         rare = RareChanges(mirrors)
-        before = [mirror.host.clone() for mirror in mirrors]
+        before = [mirror.registered.clone() for mirror in mirrors]
         tensors[1].data[1, 1] += 1
         with mock.patch.object(Mirror, "save", autospec=True, side_effect=Mirror.save) as saved:
             rare.save()
             self.assertEqual([call.args[0] for call in saved.call_args_list], [mirrors[1]])
             rare.save()
             self.assertEqual(saved.call_count, 1)
-        self.assertTrue(torch.equal(mirrors[1].host, tensors[1]))
-        self.assertFalse(torch.equal(mirrors[1].host, before[1]))
+        self.assertTrue(torch.equal(mirrors[1].registered, tensors[1]))
+        self.assertFalse(torch.equal(mirrors[1].registered, before[1]))
         for mirror, was in zip(mirrors, before, strict=True):
-            mirror.host.copy_(was)
+            mirror.registered.copy_(was)
         rare.restore()
         rare.save()
         self.assertTrue(torch.equal(tensors[1], before[1]))

@@ -89,7 +89,7 @@ class OptimizerStateTest(unittest.TestCase):
                 for (_, source), (_, target) in zip(
                     states[0].tensors(), states[1].tensors(), strict=True
                 ):
-                    target.host.copy_(source.host)
+                    target.registered.copy_(source.registered)
                 states[1].restore(decode(encode(states[0].plain())))
                 for net, optimizer, state in zip((first, second), optimizers, states, strict=True):
                     take_step(net, optimizer)
@@ -107,27 +107,38 @@ class OptimizerStateTest(unittest.TestCase):
 
 
 class MirrorTest(unittest.TestCase):
-    def test_what_is_on_a_gpu_has_pinned_memory_beside_it(self):
-        """Without a GPU the test checks only the request for pinned memory."""
-        empty = torch.empty
-        asked = []
+    def test_memory_that_the_learner_reads_is_registered_itself(self):
+        for device, cuda, contiguous, same in (
+            ("cuda", True, True, True),
+            ("cuda", True, False, False),
+            ("xpu", False, True, False),
+        ):
+            with self.subTest(device=device, contiguous=contiguous):
+                tensor = mock.Mock(shape=(2, 3), dtype=torch.float32, is_cuda=cuda)
+                tensor.detach.return_value = tensor
+                tensor.device.type = device
+                tensor.is_contiguous.return_value = contiguous
+                empty = torch.empty
+                made = mock.Mock(side_effect=lambda shape, *, dtype, device: empty(shape))
+                with (
+                    mock.patch.object(torch, "empty", made),
+                    mock.patch.object(Mirror, "save"),
+                ):
+                    mirror = Mirror(tensor)
+                self.assertEqual(mirror.registered is tensor, same)
+                self.assertEqual(mirror.has_copy, not same)
+                if not same:
+                    self.assertEqual(
+                        made.call_args.kwargs["device"], tensor.device if cuda else "cpu"
+                    )
 
-        def note(shape, *, dtype, pin_memory):
-            asked.append(pin_memory)
-            return empty(shape, dtype=dtype)
-
-        elsewhere = mock.Mock(shape=(2, 3), dtype=torch.float32, is_cuda=True)
-        elsewhere.device.type = "cuda"
-        with mock.patch.object(torch, "empty", note), mock.patch.object(Mirror, "save"):
-            host = Mirror(elsewhere).host
-            Mirror(strided := torch.zeros(2, 3).t())
-        self.assertEqual(asked, [True, False])
-        self.assertEqual((host.shape, host.device.type), ((2, 3), "cpu"))
+    def test_what_is_not_contiguous_is_copied(self):
+        strided = torch.zeros(2, 3).t()
         mirror = Mirror(strided)
         strided.add_(1)
         mirror.save()
-        self.assertTrue(torch.equal(mirror.host, torch.ones(3, 2)))
-        mirror.host.zero_()
+        self.assertTrue(torch.equal(mirror.registered, torch.ones(3, 2)))
+        mirror.registered.zero_()
         mirror.restore()
         self.assertFalse(strided.any())
 

@@ -9,23 +9,31 @@
 namespace pliant {
 namespace {
 
-// Like PutScaled; `data` may also be on a device.
-Status PutScaledFrom(const void* data, const GradientFormat& format, std::span<float> to,
-                     const ReadDevice& read_device) {
-  if (format.on_device) {
-    ASSIGN_OR_RETURN(const std::span<const std::byte> copy,
-                     read_device(data, to.size() * SizeOf(format.dtype)));
-    data = copy.data();
+// The gradients of the parameters from `first` on, in host memory. nullptr: not handed in.
+Result<std::vector<const void*>> InHostMemory(BoundProgram& program, std::size_t first,
+                                              std::span<const void* const> data,
+                                              const GradientFormat& format,
+                                              const ReadDevice& read_device) {
+  std::vector<const void*> host(data.begin(), data.end());
+  if (!format.on_device) return host;
+  std::vector<std::span<const std::byte>> on_device;
+  for (std::size_t i = 0; i < data.size(); ++i) {
+    if (data[i] == nullptr) continue;
+    on_device.emplace_back(static_cast<const std::byte*>(data[i]),
+                           program.GradientOf(first + i).size() * SizeOf(format.dtype));
   }
-  PutScaled(data, format.dtype, format.scale, to);
-  return {};
+  ASSIGN_OR_RETURN(const std::vector<const std::byte*> copies, read_device(on_device));
+  auto copy = copies.begin();
+  for (const void*& each : host)
+    if (each != nullptr) each = *copy++;
+  return host;
 }
 
 // Copies all of a shard's gradients and adds them to LeftOf at the same time, which saves a pass
 // over memory. False: not possible for these; nothing was written.
 bool AddAllScaled(BoundProgram& program, std::span<const void* const> data,
                   const GradientFormat& format) {
-  if (format.dtype != DType::kFloat32 || format.on_device || !program.can_add()) return false;
+  if (format.dtype != DType::kFloat32 || !program.can_add()) return false;
   if (std::ranges::contains(data, nullptr)) return false;
   for (std::size_t i = 0; i < data.size(); ++i) {
     AddScaled(program.LeftOf(i), static_cast<const float*>(data[i]),
@@ -42,7 +50,9 @@ Status PutGradient(BoundProgram& program, std::size_t parameter, const void* dat
   RETURN_IF_ERROR(program.CheckNotReady(parameter, 1));
   const std::span<float> to = program.GradientOf(parameter);
   if (data == nullptr && !to.empty()) return Invalid("data is NULL");
-  RETURN_IF_ERROR(PutScaledFrom(data, format, to, read_device));
+  ASSIGN_OR_RETURN(const std::vector<const void*> host,
+                   InHostMemory(program, parameter, {&data, 1}, format, read_device));
+  PutScaled(host.front(), format.dtype, format.scale, to);
   return program.GradientsReady(parameter, 1);
 }
 
@@ -51,10 +61,11 @@ Status PutGradients(BoundProgram& program, std::span<const void* const> data,
   for (std::size_t i = 0; i < data.size(); ++i) {
     if (data[i] != nullptr) RETURN_IF_ERROR(program.CheckNotReady(i, 1));
   }
-  if (!AddAllScaled(program, data, format)) {
-    for (std::size_t i = 0; i < data.size(); ++i) {
-      if (data[i] == nullptr) continue;
-      RETURN_IF_ERROR(PutScaledFrom(data[i], format, program.GradientOf(i), read_device));
+  ASSIGN_OR_RETURN(const std::vector<const void*> host,
+                   InHostMemory(program, 0, data, format, read_device));
+  if (!AddAllScaled(program, host, format)) {
+    for (std::size_t i = 0; i < host.size(); ++i) {
+      if (host[i] != nullptr) PutScaled(host[i], format.dtype, format.scale, program.GradientOf(i));
     }
   }
   // Only after all were copied; one call for each run of adjacent parameters.

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <functional>
 #include <span>
+#include <vector>
 
 #include "base/result.h"
 #include "trainer/binding/bound_program.h"
@@ -17,9 +18,9 @@ struct GradientFormat {
   double scale = 1;
 };
 
-// Copies memory of a device to the host. The copy is valid until the next call.
-using ReadDevice =
-    std::function<Result<std::span<const std::byte>>(const void* device, std::size_t bytes)>;
+// Copies memory of a device to the host. The copies are valid until the next call.
+using ReadDevice = std::function<Result<std::vector<const std::byte*>>(
+    std::span<const std::span<const std::byte>> device)>;
 
 // Both copy gradients of a training shard into the program; these are final from then on.
 // kInvalid: the gradient was handed in before, or `data` is nullptr.

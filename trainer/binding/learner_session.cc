@@ -135,19 +135,35 @@ Result<CudaMemory*> LearnerSession::DeviceOf(const void* device) {
   return device_.get();
 }
 
-Result<std::span<const std::byte>> LearnerSession::ReadDevice(const void* device,
-                                                              std::size_t bytes) {
-  if (bytes == 0) return std::span<const std::byte>();
-  ASSIGN_OR_RETURN(CudaMemory* const memory, DeviceOf(device));
+Result<std::vector<const std::byte*>> LearnerSession::ReadDevice(
+    std::span<const std::span<const std::byte>> device) {
+  constexpr std::size_t kAlignment = 64;
+  const auto padded = [](std::size_t size) {
+    return (size + kAlignment - 1) / kAlignment * kAlignment;
+  };
+  std::size_t bytes = 0;
+  for (const std::span<const std::byte> memory : device) bytes += padded(memory.size());
+  std::vector<const std::byte*> copies(device.size(), nullptr);
+  if (bytes == 0) return copies;
+  CudaMemory* memory = nullptr;
+  for (const std::span<const std::byte> each : device) {
+    if (each.empty()) continue;
+    ASSIGN_OR_RETURN(memory, DeviceOf(each.data()));
+  }
   if (staging_bytes_ < bytes) {
     ASSIGN_OR_RETURN(staging_, memory->AllocateHost(bytes));
     staging_bytes_ = bytes;
   }
-  const DeviceMemory::ToHost read{.device = static_cast<const std::byte*>(device),
-                                  .host = {staging_.get(), bytes}};
+  std::vector<DeviceMemory::ToHost> reads;
+  std::byte* next = staging_.get();
+  for (std::size_t i = 0; i < device.size(); ++i) {
+    reads.push_back({.device = device[i].data(), .host = {next, device[i].size()}});
+    copies[i] = next;
+    next += padded(device[i].size());
+  }
   RETURN_IF_ERROR(memory->Mark());
-  RETURN_IF_ERROR(memory->Read({&read, 1}));
-  return std::span<const std::byte>(staging_.get(), bytes);
+  RETURN_IF_ERROR(memory->Read(reads));
+  return copies;
 }
 
 int LearnerSession::registered(TensorRole role) const {

@@ -82,8 +82,10 @@ class LearnerSession {
   BoundProgram* program() { return program_.get(); }
   // As BoundProgram::Next.
   Result<bool> Next(std::optional<Duration> most);
-  // Copies memory of a device to the host. The copy is valid until the next call.
-  Result<std::span<const std::byte>> ReadDevice(const void* device, std::size_t bytes);
+  // Copies memory of a device to the host, after all work that the program has queued. The copies
+  // are valid until the next call.
+  Result<std::vector<const std::byte*>> ReadDevice(
+      std::span<const std::span<const std::byte>> device);
   // nullptr: the learner has not ended.
   const Ending* ending() const;
   std::optional<ShardTask> Forecast(std::uint64_t ahead) const { return forecast_->After(ahead); }

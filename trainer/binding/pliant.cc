@@ -174,8 +174,8 @@ Result<BoundProgram*> ProgramWith(LearnerSession& session, std::int32_t first, s
 }
 
 pliant::ReadDevice DeviceReaderOf(LearnerSession& session) {
-  return [&session](const void* device, std::size_t bytes) {
-    return session.ReadDevice(device, bytes);
+  return [&session](std::span<const std::span<const std::byte>> device) {
+    return session.ReadDevice(device);
   };
 }
 

@@ -19,7 +19,8 @@ std::string NcclVersionText(int version) {
 
 Result<NcclLibrary> NcclLibrary::Load(const std::string& path) {
   NcclLibrary library;
-  void* const handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  // Newer versions have threads of their own: it is never closed.
+  void* const handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (handle == nullptr) {
     const char* const error = ::dlerror();
     return Fail(ErrorCode::kNotFound,
@@ -27,7 +28,7 @@ Result<NcclLibrary> NcclLibrary::Load(const std::string& path) {
                        "use TCP",
                        error == nullptr ? path : error));
   }
-  library.handle_ = std::shared_ptr<void>(handle, [](void* opened) { ::dlclose(opened); });
+  library.handle_ = handle;
   ASSIGN_OR_RETURN(int (*const get_version)(int*), library.Find<int(int*)>("ncclGetVersion"));
   if (get_version(&library.version_) != 0 || library.version_ < kMinVersion)
     return Invalid(Format("NCCL {} in {} is too old: at least {} is needed",
@@ -36,7 +37,7 @@ Result<NcclLibrary> NcclLibrary::Load(const std::string& path) {
 }
 
 Result<void*> NcclLibrary::FindSymbol(const char* name) const {
-  void* const symbol = ::dlsym(handle_.get(), name);
+  void* const symbol = ::dlsym(handle_, name);
   if (symbol == nullptr)
     return Invalid(Format("NCCL {} has no {}", NcclVersionText(version_), name));
   return symbol;

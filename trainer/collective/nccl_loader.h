@@ -1,6 +1,5 @@
 #pragma once
 
-#include <memory>
 #include <string>
 
 #include "base/result.h"
@@ -33,7 +32,7 @@ class NcclLibrary {
   NcclLibrary() = default;
   Result<void*> FindSymbol(const char* name) const;
 
-  std::shared_ptr<void> handle_;  // the library stays open while this is held
+  void* handle_ = nullptr;  // never closed
   int version_ = 0;
 };
 

@@ -76,7 +76,7 @@ class AskedForAShard final : public Operation {
       /*device=*/nullptr);
 };
 
-Result<std::span<const std::byte>> NoDevice(const void*, std::size_t) {
+Result<std::vector<const std::byte*>> NoDevice(std::span<const std::span<const std::byte>>) {
   return Fail(ErrorCode::kInternal, "nothing is on a device");
 }
 
@@ -144,18 +144,31 @@ TEST(GradientIntake, AllOrNoneAreTaken) {
 }
 
 TEST(GradientIntake, WhatIsOnADeviceIsCopiedFromThere) {
-  AskedForAShard shard;
-  const std::array<float, 2> copy = {4, 8};
-  int on_device = 0;
+  const std::array<float, 3> copy = {4, 8, 16};
+  const std::array<std::byte, 12> on_device{};  // only their addresses matter
   std::vector<std::pair<const void*, std::size_t>> read;
-  const auto device = [&](const void* from, std::size_t bytes) {
-    read.emplace_back(from, bytes);
-    return Result<std::span<const std::byte>>(std::as_bytes(std::span(copy)));
+  const auto device = [&](std::span<const std::span<const std::byte>> from) {
+    std::vector<const std::byte*> copies;
+    for (const auto& each : from) {
+      read.emplace_back(each.data(), each.size());
+      copies.push_back(std::as_bytes(std::span(copy)).data() + (each.data() - on_device.data()));
+    }
+    return Result<std::vector<const std::byte*>>(copies);
   };
-  ASSERT_TRUE(
-      PutGradient(shard.program(), 0, &on_device, {.on_device = true, .scale = 0.25}, device));
-  EXPECT_THAT(read, ElementsAre(std::pair<const void*, std::size_t>(&on_device, 8)));
-  EXPECT_THAT(shard.gradient(), ElementsAre(1, 2, 0));
+  const void* const first = on_device.data();
+  const void* const last = &on_device[8];
+  {
+    AskedForAShard shard;
+    ASSERT_TRUE(PutGradient(shard.program(), 0, first, {.on_device = true, .scale = 0.25}, device));
+    EXPECT_THAT(read, ElementsAre(std::pair(first, 8)));
+    EXPECT_THAT(shard.gradient(), ElementsAre(1, 2, 0));
+  }
+  read.clear();
+  AskedForAShard shard;
+  ASSERT_TRUE(PutGradients(shard.program(), std::array<const void*, 3>{first, nullptr, last},
+                           {.on_device = true, .scale = 0.25}, device));
+  EXPECT_THAT(read, ElementsAre(std::pair(first, 8), std::pair(last, 4))) << "in one call";
+  EXPECT_THAT(shard.gradient(), ElementsAre(1, 2, 4));
 }
 
 TEST(GradientIntake, AllAreAddedToTheOtherShardOrNone) {

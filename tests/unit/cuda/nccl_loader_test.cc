@@ -1,5 +1,6 @@
 #include "trainer/collective/nccl_loader.h"
 
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,6 +28,20 @@ TEST(NcclLibrary, IsKnownByItsVersion) {
   const auto missing = library->Find<int()>("ncclCommGrow");
   ASSERT_FALSE(missing);
   EXPECT_THAT(missing.error().message, HasSubstr("NCCL 2.28.9 has no ncclCommGrow"));
+}
+
+TEST(NcclLibrary, StaysInMemoryForItsThreads) {
+  int (*version)(int*) = nullptr;
+  {
+    const auto library = NcclLibrary::Load(FAKE_NCCL_NEW);
+    ASSERT_TRUE(library) << library.error();
+    version = *library->Find<int(int*)>("ncclGetVersion");
+  }
+  void* const still_there = ::dlopen(FAKE_NCCL_NEW, RTLD_NOW | RTLD_NOLOAD);
+  ASSERT_NE(still_there, nullptr);
+  int number = 0;
+  EXPECT_EQ(version(&number), 0);
+  EXPECT_EQ(number, 22809);
 }
 
 TEST(NcclLibrary, TooOldIsRefused) {

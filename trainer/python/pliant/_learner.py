@@ -207,10 +207,17 @@ class Learner:
         )
 
     def register(
-        self, name: str, *, role: int, dtype: str, shape: Sequence[int], address: int
+        self,
+        name: str,
+        *,
+        role: int,
+        dtype: str,
+        shape: Sequence[int],
+        address: int,
+        device: int = _native.CPU,
     ) -> None:
         """Registers memory, which must be contiguous and stay at this address until `close`.
-        `role`: PARAMETER, BUFFER or STATE."""
+        `role`: PARAMETER, BUFFER or STATE. `device`: CPU or CUDA."""
         if dtype not in _native.DTYPES:
             raise InvalidProgram(
                 f"{name} is of type {dtype}: {', '.join(_native.DTYPES)} are supported"
@@ -220,11 +227,16 @@ class Learner:
             role=role,
             dtype=_native.DTYPES[dtype],
             dimensions=len(shape),
-            device=_native.CPU,
+            device=device,
             shape=(ctypes.c_int64 * len(shape))(*shape),
             data=address,
         )
         self._check(self._library.pliant_register(self._handle, ctypes.byref(tensor), None))
+
+    def use_stream(self, stream: int) -> None:
+        """Names the CUDA stream of work on registered tensors and gradients from now on. Called
+        after the first tensor on a GPU is registered."""
+        self._check(self._library.pliant_use_stream(self._handle, stream or None))
 
     def start(self) -> None:
         self._check(self._library.pliant_start(self._handle))
@@ -267,14 +279,14 @@ class Learner:
     def gradients_ready(self, first: int, count: int) -> None:
         self._check(self._library.pliant_gradients_ready(self._handle, first, count))
 
-    def put_gradients(self, addresses: Sequence[int | None], scale: float) -> None:
-        """Adds the gradients of all parameters: float32, contiguous. None: the parameter has
-        none."""
+    def put_gradients(
+        self, addresses: Sequence[int | None], scale: float, *, device: int = _native.CPU
+    ) -> None:
+        """Adds the gradients of all parameters: float32, contiguous, all on `device`. None: the
+        parameter has none."""
         data = (ctypes.c_void_p * len(addresses))(*addresses)
         dtype = _native.DTYPES["float32"]
-        self._check(
-            self._library.pliant_put_gradients(self._handle, data, dtype, _native.CPU, scale)
-        )
+        self._check(self._library.pliant_put_gradients(self._handle, data, dtype, device, scale))
 
     def data_waited(self, seconds: float) -> None:
         """Reports how long the current shard waited for its samples."""

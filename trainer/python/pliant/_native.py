@@ -28,7 +28,7 @@ DTYPES = {
     "float32": 1, "float64": 2, "float16": 3, "bfloat16": 4,
     "int64": 5, "int32": 6, "uint8": 7, "bool": 8,
 }  # fmt: skip
-CPU = 0
+CPU, CUDA = 0, 1
 TRAIN, EVALUATE, COMMIT, LOADED, END, EVALUATED = 1, 2, 3, 4, 5, 6
 COMPLETED, DRAINED, LEARNER_FAILED, INTERRUPTED = 1, 2, 3, 4
 
@@ -158,6 +158,7 @@ _FUNCTIONS = {
     "pliant_describe": (c_int32, [c_void_p, POINTER(Training)]),
     "pliant_get_plan": (c_int32, [c_void_p, POINTER(Plan)]),
     "pliant_register": (c_int32, [c_void_p, POINTER(Tensor), POINTER(c_int32)]),
+    "pliant_use_stream": (c_int32, [c_void_p, c_void_p]),
     "pliant_start": (c_int32, [c_void_p]),
     "pliant_next": (c_int32, [c_void_p, c_double, POINTER(Work)]),
     "pliant_gradients_ready": (c_int32, [c_void_p, c_int32, c_int32]),

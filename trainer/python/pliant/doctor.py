@@ -12,12 +12,14 @@ from pathlib import Path
 
 from . import __version__, _gpus
 
-_USAGE = """usage: python -m pliant doctor
+_USAGE = """usage: python -m pliant doctor [--gpu]
 
 Checks this machine: Python, the library, PyTorch, Keras, GPUs, the job that the environment
 describes. Then runs a short training with each installed framework. Exit code: 0 if a framework
 can train and nothing else is wrong, else 1.
 
+  --gpu      instead, measure this machine's GPU in half a minute: how many samples a shard needs,
+             and what bitwise reproducibility costs
   --help     print this text
   --version  print the version of the package
 """
@@ -204,6 +206,24 @@ _CHECKS: dict[str, Callable[[], str]] = {
 _FRAMEWORKS = {"torch", "keras"}
 
 
+def _measure_gpu() -> int:
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    if not _is_there("torch"):
+        print("FAILED  gpu       PyTorch measures it, and is not installed", flush=True)
+        return 1
+    import torch
+
+    if not torch.cuda.is_available():
+        problem = _gpu_problem_of_torch() or "this machine has no GPU that PyTorch can use"
+        print(f"FAILED  gpu       {problem}", flush=True)
+        return 1
+    from . import _gpu_speed
+
+    print(f"ok      gpu       {torch.cuda.get_device_name()}", flush=True)
+    print(*_gpu_speed.report(_gpu_speed.measure()), sep="\n", flush=True)
+    return 0
+
+
 def main(arguments: list[str]) -> int:
     if arguments in (["--help"], ["-h"], ["doctor", "--help"], ["doctor", "-h"]):
         print(_USAGE, end="")
@@ -211,6 +231,8 @@ def main(arguments: list[str]) -> int:
     if arguments == ["--version"]:
         print(f"pliant {__version__}")
         return 0
+    if arguments == ["doctor", "--gpu"]:
+        return _measure_gpu()
     if arguments != ["doctor"]:
         print(_USAGE, end="", file=sys.stderr)
         return 2

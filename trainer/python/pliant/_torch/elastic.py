@@ -29,7 +29,7 @@ from ..process import Guard
 from .batches import Batches, Collate, size_of
 from .final_model import load_final_model
 from .gradients import Gradients
-from .numerics import describe, gpu_problem, seed_all, settle
+from .numerics import describe, gpu_problem, products_problem, seed_all, settle
 from .optimizer_steps import OptimizerSteps
 from .training_state import TrainingState
 
@@ -274,6 +274,7 @@ def attach(
             raise InvalidProgram(
                 "test_data and evaluate must be given together, or neither of them"
             )
+        differing_products = products_problem()
         of_cpu = settings.threads or threads_from_environment()
         learner = Learner(
             name=settings.name or type(model).__name__,
@@ -282,7 +283,10 @@ def attach(
             gpu_problem=gpu_problem(),
         )
         guard.watch(learner)
-        settle(of_cpu, bitwise=learner.job().bitwise)
+        job = learner.job()
+        if job.bitwise and not job.alone and differing_products:
+            raise InvalidProgram(differing_products)
+        settle(of_cpu, bitwise=job.bitwise)
         return TorchElastic(
             learner,
             guard,

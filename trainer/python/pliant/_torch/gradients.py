@@ -10,6 +10,7 @@ from torch.utils.hooks import RemovableHandle
 from .. import _native
 from .._learner import Commit, Learner, Shard
 from ..errors import InvalidProgram
+from .mirror import is_readable
 
 # Places are gradient buffers of shards, kept by address. A learner has one per shard, usually few.
 _MAX_PLACES = 64
@@ -23,11 +24,13 @@ def _views(flat: torch.Tensor, parameters: Sequence[torch.Tensor]) -> list[torch
     return views
 
 
-def _in_memory(gradient: torch.Tensor) -> torch.Tensor:
-    """The gradient in the form that the learner accepts: dense float32 on the CPU, contiguous."""
+def _dense(gradient: torch.Tensor) -> torch.Tensor:
+    """The gradient in the form that the learner accepts: dense float32, contiguous, on a device
+    that the learner reads."""
     if gradient.is_sparse:
         gradient = gradient.to_dense()
-    return gradient.to(device="cpu", dtype=torch.float32).contiguous()
+    device = gradient.device if is_readable(gradient) else "cpu"
+    return gradient.to(device=device, dtype=torch.float32).contiguous()
 
 
 def _a_second_pass() -> InvalidProgram:
@@ -68,7 +71,10 @@ class Gradients:
         # shard.
         self._held: list[torch.Tensor | None] = []
         self._scale = 1.0
-        self._reduced = torch.zeros(self._elements)
+        self._device = parameters[0].device
+        # The mean gradient in host memory, from which a GPU copies it directly.
+        self._reduced_in_host = torch.zeros(self._elements, pin_memory=self._device.type == "cuda")
+        self._reduced = self._reduced_in_host.to(self._device)
         self._reduced_views = _views(self._reduced, parameters)
 
     def remove(self) -> None:
@@ -113,9 +119,11 @@ class Gradients:
         if not handed_over.isdisjoint(waiting):
             raise _a_second_pass()
         if waiting:
-            held = [None if gradient is None else _in_memory(gradient) for gradient in self._held]
+            held = [None if gradient is None else _dense(gradient) for gradient in self._held]
             addresses = [None if gradient is None else gradient.data_ptr() for gradient in held]
-            self._learner.put_gradients(addresses, self._scale)
+            on_gpu = any(gradient is not None and gradient.is_cuda for gradient in held)
+            device = _native.CUDA if on_gpu else _native.CPU
+            self._learner.put_gradients(addresses, self._scale, device=device)
             if self._overlap is None:
                 self._overlap = True
         self._slots, self._held = [], []
@@ -159,7 +167,7 @@ class Gradients:
         self._passed.add(index)
         gradient = parameter.grad
         assert gradient is not None
-        torch.mul(_in_memory(gradient), self._scale, out=self._slots[index])
+        torch.mul(_dense(gradient).cpu(), self._scale, out=self._slots[index])
         parameter.grad = None
         self._learner.gradients_ready(index, 1)
 
@@ -167,9 +175,11 @@ class Gradients:
         """Sets `grad` of the parameters to the mean gradient."""
         if commit.gradient_elements != self._elements:
             raise AssertionError("the reduced gradient has another size than the parameters")
-        ctypes.memmove(self._reduced.data_ptr(), commit.gradient, 4 * self._elements)
+        ctypes.memmove(self._reduced_in_host.data_ptr(), commit.gradient, 4 * self._elements)
+        if self._reduced is not self._reduced_in_host:
+            self._reduced.copy_(self._reduced_in_host, non_blocking=True)
         for parameter, view in zip(self._parameters, self._reduced_views, strict=True):
-            parameter.grad = view.to(device=parameter.device, dtype=parameter.dtype)
+            parameter.grad = view.to(dtype=parameter.dtype)
 
     def finite(self) -> bool:
         """Whether the reduced gradient is finite."""

@@ -1,38 +1,43 @@
-"""Copies of tensors in contiguous host memory, which the learner may read."""
+"""Tensors in contiguous memory, which the learner may read."""
 
 from collections.abc import Iterable
 
 import torch
 
 
+def is_readable(tensor: torch.Tensor) -> bool:
+    """Whether the learner reads memory of the tensor's device: the CPU's, or an NVIDIA GPU's."""
+    return tensor.device.type == "cpu" or (tensor.is_cuda and torch.version.hip is None)
+
+
 class Mirror:
-    """A tensor and its copy in host memory. A contiguous tensor in host memory is its own copy."""
+    """A tensor and the memory that is registered for it: its own if that is contiguous and on a
+    device that the learner reads, else a copy."""
 
     def __init__(self, tensor: torch.Tensor) -> None:
         self.live = tensor.detach()
-        self._same = tensor.device.type == "cpu" and tensor.is_contiguous()
-        # Pinned: the device copies directly, without a staging buffer.
-        self.host = (
-            self.live
-            if self._same
-            else torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=tensor.is_cuda)
-        )
+        self._same = is_readable(tensor) and tensor.is_contiguous()
+        self.registered = self.live if self._same else self._make_copy()
         self.save()
+
+    def _make_copy(self) -> torch.Tensor:
+        device = self.live.device if is_readable(self.live) else "cpu"
+        return torch.empty(self.live.shape, dtype=self.live.dtype, device=device)
 
     @property
     def has_copy(self) -> bool:
         return not self._same
 
     def save(self) -> None:
-        """Copies the tensor's values to host memory."""
+        """Copies the tensor's values to the registered memory."""
         if not self._same:
-            self.host.copy_(self.live)
+            self.registered.copy_(self.live)
 
     def restore(self) -> None:
-        """Copies the values in host memory to the tensor."""
+        """Copies the values in the registered memory to the tensor."""
         if not self._same:
             with torch.no_grad():
-                self.live.copy_(self.host)
+                self.live.copy_(self.registered)
 
     def adopt(self, tensor: torch.Tensor) -> torch.Tensor:
         """Copies the values of a tensor that replaced this one. Returns the tensor to put back."""

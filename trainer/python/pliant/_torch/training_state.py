@@ -23,6 +23,9 @@ class TrainingState:
         self._optimizer = OptimizerState(optimizer, self._model.names)
         self._others = States()
         self._plain = PlainMemory()
+        self._learner: Learner | None = None  # once the state is registered
+        self._device: torch.device | None = None  # the GPU that has tensors of the state
+        self._stream: int | None = None  # the one that was named last
 
     @property
     def parameters(self) -> list[torch.Tensor]:
@@ -43,13 +46,16 @@ class TrainingState:
         """Registers the whole state with the learner."""
 
         def tell(name: str, mirror: Mirror, role: int) -> None:
-            host = mirror.host
+            memory = mirror.registered
+            if memory.is_cuda:
+                self._device = memory.device
             learner.register(
                 name,
                 role=role,
-                dtype=str(host.dtype).removeprefix("torch."),
-                shape=tuple(host.shape),
-                address=host.data_ptr(),
+                dtype=str(memory.dtype).removeprefix("torch."),
+                shape=tuple(memory.shape),
+                address=memory.data_ptr(),
+                device=_native.CUDA if memory.is_cuda else _native.CPU,
             )
 
         self._model.end_step()  # takes over tensors that the program replaced since `attach`
@@ -64,6 +70,17 @@ class TrainingState:
         for name, mirror in self._optimizer.tensors():
             tell(name, mirror, _native.STATE)
         self._plain.register(learner, self._values)
+        self._learner = learner
+        self.name_stream()
+
+    def name_stream(self) -> None:
+        """Tells the learner on which stream of the GPU the program works, if that has changed."""
+        if self._device is None or self._learner is None:
+            return
+        stream = torch.cuda.current_stream(self._device).cuda_stream
+        if stream != self._stream:
+            self._learner.use_stream(stream)
+            self._stream = stream
 
     def _mirrors(self) -> Iterator[Mirror]:
         """The mirrors of the model's tensors."""
@@ -73,7 +90,8 @@ class TrainingState:
     # ---- While it trains ----
 
     def begin_batch(self) -> None:
-        """Before a forward: buffers outside host memory get their committed values."""
+        """Before a forward: copied buffers get their committed values."""
+        self.name_stream()
         self.restore_buffers()
         self._model.begin_batch()
 
@@ -93,7 +111,8 @@ class TrainingState:
             mirror.restore()
 
     def save(self) -> None:
-        """After a commit: writes the whole state to the registered memory."""
+        """After a commit: the whole state is in the registered memory."""
+        self.name_stream()
         self._model.end_step()
         self._optimizer.take_over()
         for mirror in self._model.parameters.values():
@@ -102,7 +121,8 @@ class TrainingState:
         self._plain.write(self._values())
 
     def loaded(self) -> None:
-        """Copies the state from the registered memory, which was replaced."""
+        """Takes the state from the registered memory, which was replaced."""
+        self.name_stream()
         for mirror in self._mirrors():
             mirror.restore()
         self._frozen.restore()
