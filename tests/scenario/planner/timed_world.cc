@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/format.h"
 #include "operator/planner/admission_order.h"
 
 namespace pliant::planner {
