@@ -170,7 +170,8 @@ void SimCompute::Commit(CommitWork work, Done<CommitOutput> done) {
              check_();
              CommitOutput output;
              if (work.measure) {
-               output.gradient_square = GradientSquare::Of(work.gradient.view());
+               output.gradient_square =
+                   GradientSquare::Of(CellsOf(program_.info()), work.gradient.view());
              }
              done(status.transform([&] { return output; }));
            }});

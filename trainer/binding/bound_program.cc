@@ -78,7 +78,9 @@ BoundProgram::BoundProgram(ProgramInfo info, std::vector<BoundTensor> tensors,
     const std::size_t size = ElementsOf(tensor.view);
     gradients_.push_back({.offset = info_.gradient_elements, .size = size});
     info_.gradient_elements += size;
+    info_.gradient_tensors.push_back(size);
   }
+  cells_ = CellsOf(info_);
   for (const TensorView& buffer : live_buffers_) info_.buffer_bytes += buffer.bytes.size();
   ready_.resize(gradients_.size());
 }

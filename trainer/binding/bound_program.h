@@ -69,6 +69,9 @@ class BoundProgram final : public ProgramView {
   const Work* work() const { return thread_.work(); }
 
   std::size_t parameters() const { return gradients_.size(); }
+  // The number of elements of each parameter's gradient.
+  std::span<const std::size_t> gradient_sizes() const { return info_.gradient_tensors; }
+  const GradientCells& cells() const { return cells_; }
   // In a training shard: the memory for a parameter's gradient.
   std::span<float> GradientOf(std::size_t parameter);
   // In a training shard: whether its whole gradient is next added to LeftOf, and no part of it is
@@ -125,6 +128,7 @@ class BoundProgram final : public ProgramView {
   ProgramInfo info_;
   const std::vector<BoundTensor> tensors_;
   std::vector<Part> gradients_;  // by parameter, in floats
+  GradientCells cells_;
   const std::shared_ptr<DeviceMemory> device_;
   StateDict live_buffers_;
   StateDict committed_buffers_;  // each where its live one is

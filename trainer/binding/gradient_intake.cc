@@ -2,15 +2,17 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "trainer/collective/float_environment.h"
 #include "trainer/collective/float_loops.h"
+#include "trainer/collective/gradient_square.h"
 
 namespace pliant {
 namespace {
 
-// The gradients of the parameters from `first` on, in host memory. nullptr: not handed in.
-Result<std::vector<const void*>> InHostMemory(BoundProgram& program, std::size_t first,
+// Tensors of these numbers of elements, in host memory. nullptr: not handed in.
+Result<std::vector<const void*>> InHostMemory(std::span<const std::size_t> sizes,
                                               std::span<const void* const> data,
                                               const GradientFormat& format,
                                               const ReadDevice& read_device) {
@@ -19,8 +21,7 @@ Result<std::vector<const void*>> InHostMemory(BoundProgram& program, std::size_t
   std::vector<std::span<const std::byte>> on_device;
   for (std::size_t i = 0; i < data.size(); ++i) {
     if (data[i] == nullptr) continue;
-    on_device.emplace_back(static_cast<const std::byte*>(data[i]),
-                           program.GradientOf(first + i).size() * SizeOf(format.dtype));
+    on_device.emplace_back(static_cast<const std::byte*>(data[i]), sizes[i] * SizeOf(format.dtype));
   }
   ASSIGN_OR_RETURN(const std::vector<const std::byte*> copies, read_device(on_device));
   auto copy = copies.begin();
@@ -51,7 +52,7 @@ Status PutGradient(BoundProgram& program, std::size_t parameter, const void* dat
   const std::span<float> to = program.GradientOf(parameter);
   if (data == nullptr && !to.empty()) return Invalid("data is NULL");
   ASSIGN_OR_RETURN(const std::vector<const void*> host,
-                   InHostMemory(program, parameter, {&data, 1}, format, read_device));
+                   InHostMemory(std::array{to.size()}, {&data, 1}, format, read_device));
   PutScaled(host.front(), format.dtype, format.scale, to);
   return program.GradientsReady(parameter, 1);
 }
@@ -62,7 +63,7 @@ Status PutGradients(BoundProgram& program, std::span<const void* const> data,
     if (data[i] != nullptr) RETURN_IF_ERROR(program.CheckNotReady(i, 1));
   }
   ASSIGN_OR_RETURN(const std::vector<const void*> host,
-                   InHostMemory(program, 0, data, format, read_device));
+                   InHostMemory(program.gradient_sizes(), data, format, read_device));
   if (!AddAllScaled(program, host, format)) {
     for (std::size_t i = 0; i < host.size(); ++i) {
       if (host[i] != nullptr) PutScaled(host[i], format.dtype, format.scale, program.GradientOf(i));
@@ -75,6 +76,16 @@ Status PutGradients(BoundProgram& program, std::span<const void* const> data,
     first = i + 1;
   }
   return {};
+}
+
+Result<double> GradientNorm(const BoundProgram& program, std::span<const void* const> data,
+                            const GradientFormat& format, const ReadDevice& read_device) {
+  ASSIGN_OR_RETURN(const std::vector<const void*> host,
+                   InHostMemory(program.gradient_sizes(), data, format, read_device));
+  std::vector<const float*> tensors;
+  for (const void* const tensor : host) tensors.push_back(static_cast<const float*>(tensor));
+  const FloatEnvironment environment;  // this is the program's thread
+  return std::sqrt(GradientSquare::Of(program.cells(), program.gradient_sizes(), tensors));
 }
 
 void PutScaled(const void* data, DType dtype, double scale, std::span<float> to) {

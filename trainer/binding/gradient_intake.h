@@ -30,6 +30,10 @@ Status PutGradient(BoundProgram& program, std::size_t parameter, const void* dat
 Status PutGradients(BoundProgram& program, std::span<const void* const> data,
                     const GradientFormat& format, const ReadDevice& read_device);
 
+// The Euclidean norm of gradients of all parameters, float32. nullptr: counts as zero.
+Result<double> GradientNorm(const BoundProgram& program, std::span<const void* const> data,
+                            const GradientFormat& format, const ReadDevice& read_device);
+
 // to = data · scale. `data` has to.size() elements of `dtype`.
 void PutScaled(const void* data, DType dtype, double scale, std::span<float> to);
 

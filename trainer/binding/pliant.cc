@@ -340,6 +340,19 @@ pliant_status pliant_shard_done(pliant_learner* learner, double samples, double 
   });
 }
 
+pliant_status pliant_gradient_norm(pliant_learner* learner, const void* const* data, int32_t device,
+                                   double* norm) {
+  return Guarded(learner, [&](LearnerSession& session) -> Result<pliant_status> {
+    ASSIGN_OR_RETURN(BoundProgram* const program, ProgramAt<CommitTask>(session));
+    ASSIGN_OR_RETURN(const GradientFormat format, GradientFormatOf(PLIANT_FLOAT32, device, 1));
+    if (data == nullptr) return Invalid("data is NULL");
+    if (norm == nullptr) return Invalid("norm is NULL");
+    ASSIGN_OR_RETURN(*norm, pliant::GradientNorm(*program, {data, program->parameters()}, format,
+                                                 DeviceReaderOf(session)));
+    return PLIANT_OK;
+  });
+}
+
 pliant_status pliant_committed(pliant_learner* learner, int32_t taken) {
   return Guarded(learner, [&](LearnerSession& session) -> Result<pliant_status> {
     ASSIGN_OR_RETURN(BoundProgram* const program, ProgramAt<CommitTask>(session));

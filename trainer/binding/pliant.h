@@ -350,6 +350,13 @@ PLIANT_API pliant_status pliant_data_waited(pliant_learner* learner, double seco
 PLIANT_API pliant_status pliant_shard_done(pliant_learner* learner, double samples, double loss,
                                            double correct);
 
+/* Since version 6. COMMIT: the Euclidean norm of gradients, for clipping. Its bits do not depend on
+ * the machine, on threads or on learners (docs/decisions/norms-by-cells.md). `data` has one entry
+ * for each parameter, in the order of registration (contiguous, PLIANT_FLOAT32); NULL: zero. It is
+ * not finite if and only if an element is not. */
+PLIANT_API pliant_status pliant_gradient_norm(pliant_learner* learner, const void* const* data,
+                                              int32_t device, double* norm);
+
 /* Answers COMMIT. `taken` 0: the program skipped the step; the buffers stay unchanged, too. All
  * learners must decide the same, from values that are equal on all of them. */
 PLIANT_API pliant_status pliant_committed(pliant_learner* learner, int32_t taken);

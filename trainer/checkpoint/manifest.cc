@@ -14,9 +14,11 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::uint64_t kFormat = 1;
-// Written only if the batch has changed, so that programs which do not know that refuse the file
-// instead of counting the epochs wrong.
+// Format 1 knows no batch that changes, and format 2 does. Since format 3 norms of gradients are
+// sums of cells (GradientCells). A version that does not know a format refuses the file: it would
+// count the epochs wrong, or continue with other bits.
+constexpr std::uint64_t kFormat = 3;
+constexpr std::uint64_t kFirstFormat = 1;
 constexpr std::uint64_t kFormatWithBatches = 2;
 constexpr std::size_t kMaxFiles = 100'000;
 
@@ -74,8 +76,7 @@ Status GetNoise(const Json& json, NoiseWindow& noise) {
 
 Status GetBatches(const Json& json, BatchSegments& batches) {
   const auto found = json.find("batches");
-  if (found == json.end() || !found->is_array() || found->empty() ||
-      found->size() > kMaxBatchSegments)
+  if (found == json.end() || !found->is_array() || found->size() > kMaxBatchSegments)
     return Corrupt("batches");
   for (const Json& item : *found) {
     BatchSegment segment;
@@ -147,7 +148,7 @@ Result<std::vector<ManifestFile>> DecodeFiles(std::string_view text) {
 
 std::string EncodeManifest(const Manifest& manifest) {
   const BatchSegments& batches = manifest.position.batches;
-  Json json = {{"format", batches.empty() ? kFormat : kFormatWithBatches},
+  Json json = {{"format", kFormat},
                {"complete", true},
                {"step", manifest.position.step},
                {"tick", manifest.position.tick},
@@ -165,6 +166,7 @@ std::string EncodeManifest(const Manifest& manifest) {
   if (const NoiseWindow& noise = manifest.position.noise; noise != NoiseWindow{}) {
     json["noise"] = {{"trace", noise.trace}, {"square", noise.square}, {"steps", noise.steps}};
   }
+  json["batches"] = Json::array();
   for (const BatchSegment& segment : batches)
     json["batches"].push_back({{"epoch", segment.epoch}, {"doublings", segment.doublings}});
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -175,9 +177,9 @@ Result<Manifest> DecodeManifest(std::string_view text) {
   if (!json.is_object()) return Fail(ErrorCode::kCorrupt, "manifest: no JSON object");
   std::uint64_t format = 0;
   RETURN_IF_ERROR(Get(json, "format", format));
-  if (format != kFormat && format != kFormatWithBatches)
-    return Fail(ErrorCode::kCorrupt, Format("manifest: format {} is not supported, only {} and {}",
-                                            format, kFormat, kFormatWithBatches));
+  if (format < kFirstFormat || format > kFormat)
+    return Fail(ErrorCode::kCorrupt, Format("manifest: format {} is not supported, only {} to {}",
+                                            format, kFirstFormat, kFormat));
   if (const auto complete = json.find("complete"); complete == json.end() || *complete != true)
     return Corrupt("complete");
 
@@ -192,7 +194,7 @@ Result<Manifest> DecodeManifest(std::string_view text) {
   if (!id) return Corrupt("membership");
   position.membership = *id;
   RETURN_IF_ERROR(GetNoise(json, position.noise));
-  if (format == kFormatWithBatches) RETURN_IF_ERROR(GetBatches(json, position.batches));
+  if (format >= kFormatWithBatches) RETURN_IF_ERROR(GetBatches(json, position.batches));
 
   RETURN_IF_ERROR(Get(json, "seed", manifest.job.seed));
   RETURN_IF_ERROR(Get(json, "globalBatchSize", manifest.job.global_batch_size));

@@ -24,8 +24,9 @@ std::size_t BuffersOfBlock(int shards) {
 
 }  // namespace
 
-GradientAccumulator::GradientAccumulator(std::size_t elements, int max_shards, MemorySource& memory)
-    : pool_(elements, BuffersOfBlock(max_shards), memory) {}
+GradientAccumulator::GradientAccumulator(GradientCells cells, int max_shards, MemorySource& memory)
+    : cells_(std::make_unique<const GradientCells>(std::move(cells))),
+      pool_(cells_->elements(), BuffersOfBlock(max_shards), memory) {}
 
 Status GradientAccumulator::Populate(int shards) { return pool_.Populate(BuffersOfBlock(shards)); }
 
@@ -131,7 +132,7 @@ NodeIndex GradientAccumulator::Accumulate(bool added) {
     NextLeaf();
     return finished_.back().node;
   }
-  if (measure_) leaf_square_ = GradientSquare::Of(leaf_.view());
+  if (measure_) leaf_square_ = GradientSquare::Of(*cells_, leaf_.view());
   HeldNode sum{.node = NodeOf(logical_shards_, {.first = next_shard(), .count = 1}),
                .sum = std::move(leaf_)};
   while (!stack_.empty() && stack_.back().node + 1 == sum.node) {
@@ -162,7 +163,7 @@ void GradientAccumulator::NextLeaf() {
   leaf_ = std::move(spare_.back());
   spare_.pop_back();
   if (!completes_block()) return;
-  if (measure_) square_.Begin(layout_.elements());
+  if (measure_) square_.Begin(*cells_);
   not_ready_.resize(layout_.count());
   for (std::uint32_t bucket = 0; bucket < layout_.count(); ++bucket)
     not_ready_[bucket] = layout_.RangeOf(bucket).size;

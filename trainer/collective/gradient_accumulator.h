@@ -3,12 +3,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "base/result.h"
 #include "trainer/collective/buckets.h"
 #include "trainer/collective/buffer_pool.h"
+#include "trainer/collective/gradient_cells.h"
 #include "trainer/collective/gradient_square.h"
 #include "trainer/collective/tree.h"
 
@@ -32,12 +34,14 @@ class GradientAccumulator {
  public:
   // Reserves the buffers for `max_shards` shards on this learner. More shards work too, but
   // allocate.
-  GradientAccumulator(std::size_t elements, int max_shards, MemorySource& memory = HeapMemory());
+  GradientAccumulator(GradientCells cells, int max_shards, MemorySource& memory = HeapMemory());
 
   // Makes the kernel allocate the pages of the buffers for `shards` shards. Call it before the
   // first Begin.
   Status Populate(int shards);
   static std::size_t BytesFor(std::size_t elements, int shards);
+  // The cells of a gradient, in which it is measured.
+  const GradientCells& cells() const { return *cells_; }
 
   using OnBucket = std::function<void(std::uint32_t bucket)>;
 
@@ -84,6 +88,7 @@ class GradientAccumulator {
   void NextLeaf();
   void AccumulateBucket(ElementRange range);
 
+  std::unique_ptr<const GradientCells> cells_;  // stays in place when this is moved
   int logical_shards_ = 1;
   BufferPool pool_;
   std::vector<FloatBuffer> spare_;  // taken from the pool for this tick, not in use

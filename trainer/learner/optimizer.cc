@@ -65,20 +65,4 @@ void OptimizerStep(const Optimizer& optimizer, const StepSettings& settings,
   }
 }
 
-double GradientNorm(std::span<const float> gradient) {
-  // Independent sums, so that the additions can run in parallel.
-  constexpr std::size_t kSums = 8;
-  double sums[kSums] = {};
-  std::size_t i = 0;
-  for (; i + kSums <= gradient.size(); i += kSums) {
-    for (std::size_t j = 0; j < kSums; ++j) {
-      const double value = gradient[i + j];
-      sums[j] += value * value;
-    }
-  }
-  for (; i < gradient.size(); ++i) sums[0] += static_cast<double>(gradient[i]) * gradient[i];
-  return std::sqrt(((sums[0] + sums[1]) + (sums[2] + sums[3])) +
-                   ((sums[4] + sums[5]) + (sums[6] + sums[7])));
-}
-
 }  // namespace pliant::learner

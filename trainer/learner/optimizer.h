@@ -27,8 +27,4 @@ void OptimizerStep(const Optimizer& optimizer, const StepSettings& settings,
                    std::span<const float> gradient, std::span<const std::span<float>> state,
                    std::span<float> parameters);
 
-// The Euclidean norm of the whole gradient, summed in a fixed order. It is not finite if and only
-// if an element is not: the sum of squares of floats does not overflow a double.
-double GradientNorm(std::span<const float> gradient);
-
 }  // namespace pliant::learner

@@ -55,6 +55,14 @@ void Copy(std::span<const std::byte> from, std::span<std::byte> to) {
   if (!from.empty()) std::memcpy(to.data(), from.data(), from.size());
 }
 
+// The number of elements of each.
+std::vector<std::size_t> SizesOf(std::span<const at::Tensor> tensors) {
+  std::vector<std::size_t> sizes;
+  for (const at::Tensor& tensor : tensors)
+    sizes.push_back(static_cast<std::size_t>(tensor.numel()));
+  return sizes;
+}
+
 }  // namespace
 
 struct TorchProgram::Impl {
@@ -72,8 +80,10 @@ struct TorchProgram::Impl {
              .test_samples = test.count(),
              .epochs = spec.train.epochs,
              .gradient_elements = parameters.floats().size(),
+             .gradient_tensors = SizesOf(parameters.tensors()),
              .buffer_bytes = buffers.bytes().size(),
-             .name = spec.name} {
+             .name = spec.name},
+        cells(CellsOf(info)) {
     network.Initialize(options.seed, parameters, buffers);
     std::size_t offset = 0;
     for (const at::Tensor& parameter : parameters.tensors()) {
@@ -200,6 +210,7 @@ struct TorchProgram::Impl {
   // The buffers as changed by the forward of the current shard.
   TensorArena scratch;
   const ProgramInfo info;
+  const GradientCells cells;
   // The destination of the current shard's backward pass.
   std::span<float> gradient_out;
   std::size_t gradient_missing = 0;
@@ -256,6 +267,7 @@ Status TorchProgram::Commit(const CommitTask& task) {
   ASSIGN_OR_RETURN(const bool taken, Update(impl_->model.train, impl_->steps_per_epoch, task,
                                             {.parameters = impl_->parameters.floats(),
                                              .optimizer = impl_->optimizer_floats,
+                                             .cells = &impl_->cells,
                                              .counters = &impl_->counters}));
   if (taken) Copy(task.buffers, impl_->buffers.bytes());
   return {};

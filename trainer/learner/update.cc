@@ -7,6 +7,7 @@
 
 #include "base/format.h"
 #include "base/log.h"
+#include "trainer/collective/gradient_square.h"
 #include "trainer/learner/optimizer.h"
 
 namespace pliant::learner {
@@ -56,7 +57,7 @@ Result<bool> Judge(const TrainSpec& train, std::uint64_t step, const std::string
 
 Result<bool> Update(const TrainSpec& train, std::uint64_t steps_per_epoch, const CommitTask& task,
                     const UpdateState& state) {
-  const double norm = GradientNorm(task.gradient);
+  const double norm = std::sqrt(GradientSquare::Of(*state.cells, task.gradient));
   const double loss = task.sums.samples > 0 ? task.sums.loss / task.sums.samples : task.sums.loss;
   if (const std::string what = WhatIsNotFinite(loss, norm); what.empty()) {
     state.counters->non_finite_in_a_row = 0;

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "base/result.h"
+#include "trainer/collective/gradient_cells.h"
 #include "trainer/learner/train_spec.h"
 #include "trainer/protocol/program.h"
 
@@ -17,6 +18,7 @@ struct UpdateState {
   };
   std::span<float> parameters;
   std::span<const std::span<float>> optimizer;  // as StateNames
+  const GradientCells* cells = nullptr;         // of the parameters
   Counters* counters = nullptr;
 };
 

@@ -118,7 +118,7 @@ Result<GradientAccumulator> MakeAccumulator(const ProgramInfo& info,
   // of its log.
   log::Info("takes the memory for gradients", {{"bytes", bytes}, {"shards", max_shards}});
   try {
-    GradientAccumulator accumulator(info.gradient_elements, shards_ever, gradients);
+    GradientAccumulator accumulator(CellsOf(info), shards_ever, gradients);
     if (const Status taken = accumulator.Populate(max_shards); !taken)
       return no_room(taken.error().message);
     return accumulator;

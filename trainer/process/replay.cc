@@ -44,7 +44,7 @@ Result<std::string> VerifyReplay(ProgramThread& thread, const Schedule& schedule
                    ReplayChecker::Open(loop, store, *environment.replay, end));
   NoMetrics metrics;
   const auto compute = NewThreadedCompute(
-      loop, thread, GradientAccumulator(info.gradient_elements, MostShards(schedule.spec())));
+      loop, thread, GradientAccumulator(CellsOf(info), MostShards(schedule.spec())));
   LearnerLoop learner(
       {.self = {environment.learner, environment.pod_uid, 0},
        .framework = options.framework,

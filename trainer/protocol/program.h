@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/event_loop.h"
 #include "base/result.h"
 #include "trainer/checkpoint/state_dict.h"
 #include "trainer/collective/buckets.h"
+#include "trainer/collective/gradient_cells.h"
 #include "trainer/data/shard.h"
 
 namespace pliant {
@@ -38,11 +40,18 @@ struct ProgramInfo {
   std::uint64_t train_samples = 0;
   std::uint64_t test_samples = 0;
   std::uint64_t epochs = 0;
-  std::size_t gradient_elements = 0;      // fp32
+  std::size_t gradient_elements = 0;  // fp32
+  // Elements of each tensor of the gradient, in order; empty: it is one tensor.
+  std::vector<std::size_t> gradient_tensors;
   std::size_t buffer_bytes = 0;           // mutable buffers of the model (BatchNorm statistics)
   std::string name;                       // for people
   bool wants_evaluation_results = false;  // whether Evaluated is called
 };
+
+inline GradientCells CellsOf(const ProgramInfo& info) {
+  if (info.gradient_tensors.empty()) return {info.gradient_elements};
+  return GradientCells(info.gradient_tensors);
+}
 
 // Receives finished ranges of a gradient while the rest is still computed, so that they can be sent
 // meanwhile.

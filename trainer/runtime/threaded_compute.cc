@@ -141,10 +141,11 @@ class ThreadedCompute final : public Compute {
     const auto output = std::make_shared<CommitOutput>();
     Enqueue(Change{.kind = ProgramCall::Kind::kCommit,
                    .step = step,
-                   .stepper = NewChange([work = std::move(work), output] {
+                   .stepper = NewChange([this, work = std::move(work), output] {
                      if (work.measure) {
                        const FloatEnvironment environment;  // this is the program's thread
-                       output->gradient_square = GradientSquare::Of(work.gradient.view());
+                       output->gradient_square =
+                           GradientSquare::Of(accumulator_.cells(), work.gradient.view());
                      }
                      return CommitTask{.epoch = work.epoch,
                                        .step = work.step,

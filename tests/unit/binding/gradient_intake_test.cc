@@ -171,6 +171,26 @@ TEST(GradientIntake, WhatIsOnADeviceIsCopiedFromThere) {
   EXPECT_THAT(shard.gradient(), ElementsAre(1, 2, 4));
 }
 
+TEST(GradientIntake, TheNormIsThatOfAllTensorsWhereverTheyAre) {
+  AskedForAShard shard;
+  const std::array<float, 2> a = {3, 4};
+  const float c = 12;
+  const std::array<const void*, 3> all = {a.data(), nullptr, &c};
+  EXPECT_EQ(GradientNorm(shard.program(), all, {}, NoDevice), 13);
+  const std::array<const void*, 3> first = {a.data(), nullptr, nullptr};
+  EXPECT_EQ(GradientNorm(shard.program(), first, {}, NoDevice), 5);
+  const auto device = [&](std::span<const std::span<const std::byte>> from) {
+    EXPECT_EQ(from.size(), 2U);
+    return Result<std::vector<const std::byte*>>(std::vector{
+        reinterpret_cast<const std::byte*>(a.data()), reinterpret_cast<const std::byte*>(&c)});
+  };
+  EXPECT_EQ(GradientNorm(shard.program(), all, {.on_device = true}, device), 13);
+  const float infinite = HUGE_VALF;
+  EXPECT_EQ(GradientNorm(shard.program(), std::array<const void*, 3>{a.data(), nullptr, &infinite},
+                         {}, NoDevice),
+            HUGE_VAL);
+}
+
 TEST(GradientIntake, AllAreAddedToTheOtherShardOrNone) {
   const std::array<float, 2> a = {1, 2};
   const float c = 3;

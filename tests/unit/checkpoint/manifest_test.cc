@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/format.h"
+
 namespace pliant {
 namespace {
 
@@ -59,13 +61,25 @@ TEST(Manifest, KeepsTheBitsOfTheNoiseWindow) {
   }
 }
 
-// Versions that do not know batches which change refuse the format.
-TEST(Manifest, OfABatchThatHasChangedHasAnotherFormat) {
-  EXPECT_THAT(EncodeManifest(kManifest), HasSubstr(R"("format": 1)"));
+TEST(Manifest, OfOlderVersionsIsRead) {
+  const std::string json = EncodeManifest(kManifest);
+  ASSERT_THAT(json, HasSubstr(R"("format": 3)"));
+  for (const auto& [format, batches] :
+       {std::pair(1, R"("others")"), std::pair(2, R"("batches")"), std::pair(3, R"("batches")")}) {
+    std::string older = json;
+    older.replace(older.find(R"("format": 3)"), 11, Format(R"("format": {})", format));
+    older.replace(older.find(R"("batches")"), 9, batches);
+    const auto decoded = DecodeManifest(older);
+    ASSERT_TRUE(decoded) << decoded.error();
+    EXPECT_EQ(*decoded, kManifest) << "format " << format;
+  }
+}
+
+TEST(Manifest, HasTheBatchesThatHaveChanged) {
   Manifest manifest = kManifest;
   manifest.position.batches = {{.epoch = 3, .doublings = 1}, {.epoch = 5, .doublings = 2}};
   const std::string json = EncodeManifest(manifest);
-  EXPECT_THAT(json, HasSubstr(R"("format": 2)"));
+  EXPECT_THAT(json, HasSubstr(R"("format": 3)"));
   const auto decoded = DecodeManifest(json);
   ASSERT_TRUE(decoded) << decoded.error();
   EXPECT_EQ(*decoded, manifest);
@@ -83,7 +97,7 @@ TEST(Manifest, OfABatchThatHasChangedHasAnotherFormat) {
 TEST(Manifest, IsWhatTheContractSays) {
   const std::string json = EncodeManifest(kManifest);
   for (const char* const part :
-       {R"("format": 1)", R"("complete": true)", R"("step": 1234)", R"("tick": 1300)",
+       {R"("format": 3)", R"("complete": true)", R"("step": 1234)", R"("tick": 1300)",
         R"("epoch": 9)", R"("membership": "2.5")", R"("seed": 18446744073709551615)",
         R"("globalBatchSize": 256)", R"("logicalShards": 32)", R"("trainSamples": 50000)",
         R"("testSamples": 0)", R"("framework": "libtorch 2.6")", R"("parametersSha256": "abc")",
@@ -99,7 +113,9 @@ TEST(Manifest, NamesTheFieldThatIsWrong) {
     std::string named;
   };
   const Case cases[] = {
-      {R"("format": 1)", R"("format": 3)", "format 3"},
+      {R"("format": 3)", R"("format": 4)", "format 4"},
+      {R"("format": 3)", R"("format": 0)", "format 0"},
+      {R"("batches")", R"("others")", "batches"},
       {R"("complete": true)", R"("complete": false)", "complete"},
       {R"("complete": true,)", "", "complete"},
       {R"("step": 1234)", R"("step": -1)", "step"},

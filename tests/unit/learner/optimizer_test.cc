@@ -86,20 +86,5 @@ TEST(AdamW, FollowsItsFormula) {
   EXPECT_NEAR(taken.state[1][0], square, 1e-6);
 }
 
-TEST(GradientNorm, IsTheLengthOfAllElements) {
-  EXPECT_EQ(GradientNorm({}), 0);
-  EXPECT_EQ(GradientNorm(std::vector<float>{3, 4}), 5);
-  EXPECT_EQ(GradientNorm(std::vector<float>(10'003, 2)), 2 * std::sqrt(10'003.0));
-  constexpr float kMax = std::numeric_limits<float>::max();
-  EXPECT_TRUE(std::isfinite(GradientNorm(std::vector<float>(1000, kMax))));
-  for (const float bad : {std::nanf(""), std::numeric_limits<float>::infinity()}) {
-    for (const std::size_t at : {0U, 9U, 16U}) {
-      std::vector<float> gradient(17, 1);
-      gradient[at] = bad;
-      EXPECT_FALSE(std::isfinite(GradientNorm(gradient))) << at;
-    }
-  }
-}
-
 }  // namespace
 }  // namespace pliant::learner

@@ -23,12 +23,14 @@ struct Training {
   TrainSpec train = {.learning_rate = 1, .optimizer = {}, .schedule = {}};
   std::vector<float> parameters = {10, 20};
   std::vector<float> momentum = {0, 0};
+  GradientCells cells = 2;
   UpdateState::Counters counters;
 
   Result<bool> Step(const std::vector<float>& gradient, double loss = 1) {
     const std::span<float> optimizer[] = {momentum};
-    return Update(train, 1, {.step = 7, .gradient = gradient, .sums = {.samples = 4, .loss = loss}},
-                  {.parameters = parameters, .optimizer = optimizer, .counters = &counters});
+    return Update(
+        train, 1, {.step = 7, .gradient = gradient, .sums = {.samples = 4, .loss = loss}},
+        {.parameters = parameters, .optimizer = optimizer, .cells = &cells, .counters = &counters});
   }
 };
 

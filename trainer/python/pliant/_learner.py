@@ -295,6 +295,18 @@ class Learner:
     def shard_done(self, *, samples: float, loss: float, correct: float) -> None:
         self._check(self._library.pliant_shard_done(self._handle, samples, loss, correct))
 
+    def gradient_norm(
+        self, addresses: Sequence[int | None], *, device: int = _native.CPU
+    ) -> float:
+        """In a commit: the Euclidean norm of gradients of all parameters, float32 and contiguous,
+        with the same bits on every machine. None: counts as zero."""
+        data = (ctypes.c_void_p * len(addresses))(*addresses)
+        norm = ctypes.c_double()
+        self._check(
+            self._library.pliant_gradient_norm(self._handle, data, device, ctypes.byref(norm))
+        )
+        return norm.value
+
     def committed(self, *, taken: bool) -> None:
         self._check(self._library.pliant_committed(self._handle, taken))
 

@@ -179,7 +179,7 @@ class KerasElastic(Elastic[KerasStep]):
                     "commit(max_norm=...) would clip a scaled gradient: give global_clipnorm to "
                     "the optimizer inside of the LossScaleOptimizer"
                 )
-            self._gradients.clip(max_norm)
+            self._gradients.clip(self._learner, max_norm)
         self._engine.apply(self._gradients.parts())
         return True
 

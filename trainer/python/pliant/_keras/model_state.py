@@ -185,8 +185,8 @@ class Gradients:
         """Whether the reduced gradient is finite."""
         return bool(np.isfinite(np.sum(self.reduced, dtype=np.float64)))
 
-    def clip(self, max_norm: float) -> None:
-        norm = float(np.sqrt(np.sum(np.square(self.reduced, dtype=np.float64))))
+    def clip(self, learner: Learner, max_norm: float) -> None:
+        norm = learner.gradient_norm([part.ctypes.data for part in self.parts()])
         if norm > max_norm:
             self.reduced *= np.float32(max_norm / norm)
 

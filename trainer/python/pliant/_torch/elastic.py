@@ -191,7 +191,7 @@ class TorchElastic(Elastic[TorchStep]):
         if self._scaler is not None:
             self._scaler.unscale_(self._optimizer)
         if max_norm is not None:
-            torch.nn.utils.clip_grad_norm_(self._state.parameters, max_norm, foreach=False)
+            self._gradients.clip(max_norm)
         assert self._optimizer_steps is not None
         with self._optimizer_steps.allowed():
             if self._scaler is not None:

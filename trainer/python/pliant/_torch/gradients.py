@@ -14,6 +14,8 @@ from .mirror import is_readable
 
 # Places are gradient buffers of shards, kept by address. A learner has one per shard, usually few.
 _MAX_PLACES = 64
+# torch.nn.utils.clip_grad_norm_ adds it: a gradient of zeros has no direction.
+_NORM_EPSILON = 1e-6
 
 
 def _views(flat: torch.Tensor, parameters: Sequence[torch.Tensor]) -> list[torch.Tensor]:
@@ -180,6 +182,20 @@ class Gradients:
             self._reduced.copy_(self._reduced_in_host, non_blocking=True)
         for parameter, view in zip(self._parameters, self._reduced_views, strict=True):
             parameter.grad = view.to(dtype=parameter.dtype)
+
+    def clip(self, max_norm: float) -> None:
+        """Scales the parameters' gradients as torch.nn.utils.clip_grad_norm_ does. Its norm has
+        other bits with each number of threads and on each device; this one does not."""
+        held = [None if p.grad is None else _dense(p.grad) for p in self._parameters]
+        addresses = [None if gradient is None else gradient.data_ptr() for gradient in held]
+        device = _native.CUDA if any(g is not None and g.is_cuda for g in held) else _native.CPU
+        norm = self._learner.gradient_norm(addresses, device=device)
+        scale = max_norm / (norm + _NORM_EPSILON)
+        if scale >= 1:
+            return
+        for parameter in self._parameters:
+            if parameter.grad is not None:
+                parameter.grad.mul_(scale)
 
     def finite(self) -> bool:
         """Whether the reduced gradient is finite."""
