@@ -51,6 +51,7 @@ _ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     # C++ and how it is built.
     ("*.cu", (CUDA, FORMAT, "kernels_sass_test")),
     ("*.cuh", (FROM_IT, FORMAT, CUDA, "kernels_sass_test")),
+    ("tests/unit/cuda/*.py", ("kernels_sass_test",)),
     ("trainer/cuda/CMakeLists.txt", (OF_ITS_FOLDER, CUDA)),
     ("trainer/python/CMakeLists.txt", (*KERAS, "python_wheel_test")),
     ("*/CMakeLists.txt", (OF_ITS_FOLDER,)),
