@@ -26,6 +26,12 @@ def registers(report: str) -> dict[str, int]:
     return {name: int(count) for name, count in found}
 
 
+def stack_bytes(report: str) -> dict[str, int]:
+    """The memory that a thread of each kernel takes besides its registers."""
+    found = re.findall(r"properties for (\w+)\n\s*(\d+) bytes stack frame, (\d+) bytes spill", report)
+    return {name: int(frame) + int(spilled) for name, frame, spilled in found}
+
+
 def problems(name: str, instructions: list[str], used: int) -> Iterator[str]:
     if not instructions:
         yield "no instructions were found"
@@ -53,9 +59,13 @@ def main() -> int:
     nvdisasm, folder = sys.argv[1], Path(sys.argv[2])
     failed = kernels = 0
     for cubin in sorted(folder.glob("*.cubin")):
-        used = registers(cubin.with_suffix(".resources").read_text())
+        report = cubin.with_suffix(".resources").read_text()
+        used, stack = registers(report), stack_bytes(report)
         for name, instructions in functions(nvdisasm, cubin):
             kernels += 1
+            if stack[name] > 0:
+                print(f"{cubin.name}: {name}: has {stack[name]} bytes of local memory")
+                failed += 1
             for problem in problems(name, instructions, used[name]):
                 print(f"{cubin.name}: {name}: {problem}")
                 failed += 1
