@@ -35,6 +35,15 @@ def _dense(gradient: torch.Tensor) -> torch.Tensor:
     return gradient.to(device=device, dtype=torch.float32).contiguous()
 
 
+def _addresses(held: Sequence[torch.Tensor | None]) -> list[int | None]:
+    return [None if gradient is None else gradient.data_ptr() for gradient in held]
+
+
+def _device(held: Sequence[torch.Tensor | None]) -> int:
+    on_gpu = any(gradient is not None and gradient.is_cuda for gradient in held)
+    return _native.CUDA if on_gpu else _native.CPU
+
+
 def _a_second_pass() -> InvalidProgram:
     return InvalidProgram(
         "a second backward pass in a batch, although earlier batches had one: call "
@@ -122,10 +131,7 @@ class Gradients:
             raise _a_second_pass()
         if waiting:
             held = [None if gradient is None else _dense(gradient) for gradient in self._held]
-            addresses = [None if gradient is None else gradient.data_ptr() for gradient in held]
-            on_gpu = any(gradient is not None and gradient.is_cuda for gradient in held)
-            device = _native.CUDA if on_gpu else _native.CPU
-            self._learner.put_gradients(addresses, self._scale, device=device)
+            self._learner.put_gradients(_addresses(held), self._scale, device=_device(held))
             if self._overlap is None:
                 self._overlap = True
         self._slots, self._held = [], []
@@ -187,9 +193,7 @@ class Gradients:
         """Scales the parameters' gradients as torch.nn.utils.clip_grad_norm_ does. Its norm has
         other bits with each number of threads and on each device; this one does not."""
         held = [None if p.grad is None else _dense(p.grad) for p in self._parameters]
-        addresses = [None if gradient is None else gradient.data_ptr() for gradient in held]
-        device = _native.CUDA if any(g is not None and g.is_cuda for g in held) else _native.CPU
-        norm = self._learner.gradient_norm(addresses, device=device)
+        norm = self._learner.gradient_norm(_addresses(held), device=_device(held))
         scale = max_norm / (norm + _NORM_EPSILON)
         if scale >= 1:
             return

@@ -41,10 +41,11 @@ def settle(threads: int, *, bitwise: bool) -> None:
     torch.set_num_threads(threads)
     _limit_openblas(threads)
     if bitwise:
-        _compute_deterministically()
+        compute_deterministically()
 
 
-def _compute_deterministically() -> None:
+def compute_deterministically() -> None:
+    """What a bitwise job needs of PyTorch. Called before the first use of cuBLAS."""
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", _CUBLAS_WORKSPACE)
     torch.use_deterministic_algorithms(True)
     torch.backends.cudnn.benchmark = False
