@@ -149,13 +149,26 @@ Result<BoundTensor> TensorOf(const pliant_tensor& tensor) {
 
 Result<GradientFormat> GradientFormatOf(std::int32_t dtype, std::int32_t device, double scale) {
   RETURN_IF_ERROR(CheckDevice(device));
-  if (dtype != PLIANT_FLOAT32 && dtype != PLIANT_FLOAT64) {
-    return Invalid(
-        Format("a gradient's dtype is {}: it must be PLIANT_FLOAT32 or PLIANT_FLOAT64", dtype));
+  GradientFormat format{.on_device = device == PLIANT_CUDA, .scale = scale};
+  switch (dtype) {
+    case PLIANT_FLOAT32:
+      format.dtype = DType::kFloat32;
+      return format;
+    case PLIANT_FLOAT64:
+      format.dtype = DType::kFloat64;
+      return format;
+    case PLIANT_FLOAT16:
+      format.dtype = DType::kFloat16;
+      return format;
+    case PLIANT_BFLOAT16:
+      format.dtype = DType::kBFloat16;
+      return format;
+    default:
+      return Invalid(
+          Format("a gradient's dtype is {}: it must be PLIANT_FLOAT32, PLIANT_FLOAT64, "
+                 "PLIANT_FLOAT16 or PLIANT_BFLOAT16",
+                 dtype));
   }
-  return GradientFormat{.dtype = dtype == PLIANT_FLOAT32 ? DType::kFloat32 : DType::kFloat64,
-                        .on_device = device == PLIANT_CUDA,
-                        .scale = scale};
 }
 
 pliant_job JobOf(const LearnerEnvironment& environment, const std::string& folder) {

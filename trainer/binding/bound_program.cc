@@ -58,24 +58,32 @@ Status BoundProgram::Check(const std::vector<BoundTensor>& tensors) {
   return {};
 }
 
+std::vector<std::size_t> BoundProgram::GradientSizes(const std::vector<BoundTensor>& tensors) {
+  std::vector<std::size_t> sizes;
+  for (const BoundTensor& tensor : tensors)
+    if (tensor.role == TensorRole::kParameter) sizes.push_back(ElementsOf(tensor.view));
+  return sizes;
+}
+
 Result<std::unique_ptr<BoundProgram>> BoundProgram::Make(ProgramInfo info,
                                                          std::vector<BoundTensor> tensors,
-                                                         std::shared_ptr<DeviceMemory> device) {
-  std::unique_ptr<BoundProgram> program(
-      new BoundProgram(std::move(info), std::move(tensors), std::move(device)));
+                                                         std::shared_ptr<DeviceMemory> device,
+                                                         std::shared_ptr<CudaGradients> gradients) {
+  std::unique_ptr<BoundProgram> program(new BoundProgram(
+      std::move(info), std::move(tensors), std::move(device), std::move(gradients)));
   RETURN_IF_ERROR(program->AllocateBuffers());
   return program;
 }
 
 BoundProgram::BoundProgram(ProgramInfo info, std::vector<BoundTensor> tensors,
-                           std::shared_ptr<DeviceMemory> device)
+                           std::shared_ptr<DeviceMemory> device,
+                           std::shared_ptr<CudaGradients> gradients)
     : info_(std::move(info)),
       tensors_(std::move(tensors)),
       device_(std::move(device)),
+      device_gradients_(std::move(gradients)),
       live_buffers_(ViewsOf(tensors_, TensorRole::kBuffer)) {
-  for (const BoundTensor& tensor : tensors_) {
-    if (tensor.role != TensorRole::kParameter) continue;
-    const std::size_t size = ElementsOf(tensor.view);
+  for (const std::size_t size : GradientSizes(tensors_)) {
     gradients_.push_back({.offset = info_.gradient_elements, .size = size});
     info_.gradient_elements += size;
     info_.gradient_tensors.push_back(size);
@@ -127,7 +135,17 @@ Status BoundProgram::Prepare(const Work& work) {
 Status BoundProgram::ShowNewBuffers(std::span<const std::byte> from) {
   // They are only read.
   auto* const bytes = const_cast<std::byte*>(from.data());
-  return CopyAll(InHostMemory(live_buffers_, {bytes, from.size()}), live_buffers_);
+  const StateDict given = InHostMemory(live_buffers_, {bytes, from.size()});
+  if (!device_gradients_) return CopyAll(given, live_buffers_);
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const TensorView& to = live_buffers_[i];
+    if (to.device != nullptr) {
+      device_gradients_->ToDevice(given[i].bytes, to.bytes);
+    } else {
+      std::ranges::copy(given[i].bytes, to.bytes.begin());
+    }
+  }
+  return {};
 }
 
 std::span<float> BoundProgram::GradientOf(std::size_t parameter) {
@@ -175,11 +193,25 @@ Status BoundProgram::ShardDone(const ShardSums& sums) {
   Status saved;
   if (shard().task->kind == TickKind::kTrain) {
     for (std::size_t i = 0; i < gradients_.size(); ++i) {
-      if (!ready_[i]) std::ranges::fill(GradientOf(i), 0.0F);
+      if (!ready_[i]) Zero(GradientOf(i));
     }
     saved = SaveBuffers(shard().buffers);
   }
   return Answer(saved, sums);
+}
+
+Status BoundProgram::ShardDone(double samples, std::span<const std::byte> sums) {
+  device_gradients_->Report(sums, std::as_writable_bytes(shard().sums));
+  *shard().sums_follow = true;
+  return ShardDone({.samples = samples});
+}
+
+void BoundProgram::Zero(std::span<float> out) {
+  if (device_gradients_) {
+    device_gradients_->Zero(out);
+  } else {
+    HostArithmetic().Zero(out);
+  }
 }
 
 Status BoundProgram::Committed(bool taken) {
@@ -215,6 +247,18 @@ Status BoundProgram::CommitBuffers() { return CopyAll(live_buffers_, committed_b
 // `to` is empty unless this is shard 0.
 Status BoundProgram::SaveBuffers(std::span<std::byte> to) {
   if (to.empty()) return {};
+  if (device_gradients_) {
+    const StateDict saved = InHostMemory(live_buffers_, to);
+    for (std::size_t i = 0; i < saved.size(); ++i) {
+      const TensorView& from = live_buffers_[i];
+      if (from.device != nullptr) {
+        device_gradients_->Report(from.bytes, saved[i].bytes);
+      } else {
+        std::ranges::copy(from.bytes, saved[i].bytes.begin());
+      }
+    }
+    return {};
+  }
   // The shard's forward has written them.
   RETURN_IF_ERROR(MarkState());
   return CopyAll(live_buffers_, InHostMemory(live_buffers_, to));

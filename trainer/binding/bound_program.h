@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "trainer/checkpoint/device_memory.h"
 #include "trainer/checkpoint/state_dict.h"
+#include "trainer/cuda/cuda_gradients.h"
 #include "trainer/protocol/program.h"
 #include "trainer/runtime/operation.h"
 #include "trainer/runtime/program_thread.h"
@@ -40,20 +41,25 @@ struct BoundTensor {
 // evaluation.
 //
 // Tensors may be on a device. Then the owner's thread marks each new state (DeviceMemory::Mark),
-// and any thread may read it until the next one.
+// and any thread may read it until the next one. Gradients may be there, too.
 class BoundProgram final : public ProgramView {
  public:
   // kInvalid: two tensors have the same name, or there is no parameter to train.
   static Status Check(const std::vector<BoundTensor>& tensors);
+  // The number of elements of each parameter.
+  static std::vector<std::size_t> GradientSizes(const std::vector<BoundTensor>& tensors);
   // Sets the sizes in `info` from the tensors. `device`: where tensors are that are not in host
-  // memory; nullptr: there are none.
+  // memory; nullptr: there are none. `gradients`: where the gradients are, of GradientSizes;
+  // nullptr: in host memory.
   static Result<std::unique_ptr<BoundProgram>> Make(ProgramInfo info,
                                                     std::vector<BoundTensor> tensors,
-                                                    std::shared_ptr<DeviceMemory> device);
+                                                    std::shared_ptr<DeviceMemory> device,
+                                                    std::shared_ptr<CudaGradients> gradients);
 
   // ---- ProgramView ----
   const ProgramInfo& info() const override { return info_; }
   StateDict State() override { return state_; }
+  GradientDevice* gradient_device() override { return device_gradients_.get(); }
   Duration data_wait() const override { return data_wait_.load(); }
   bool wants_end() const override { return wants_end_.load(); }
 
@@ -72,13 +78,17 @@ class BoundProgram final : public ProgramView {
   // The number of elements of each parameter's gradient.
   std::span<const std::size_t> gradient_sizes() const { return info_.gradient_tensors; }
   const GradientCells& cells() const { return cells_; }
-  // In a training shard: the memory for a parameter's gradient.
+  // nullptr: the gradients are in host memory, otherwise all spans of them are the device's.
+  CudaGradients* device_gradients() { return device_gradients_.get(); }
+  // In a training shard: the memory for a parameter's gradient, and that of all of them.
   std::span<float> GradientOf(std::size_t parameter);
+  std::span<float> gradient() { return shard().gradient; }
   // In a training shard: whether its whole gradient is next added to LeftOf, and no part of it is
   // ready yet. Then the caller may write the sums of all parameters in place of the gradients; it
   // calls Added after that.
   bool can_add() const;
   std::span<const float> LeftOf(std::size_t parameter) const;
+  std::span<const float> left() const { return shard().left; }
   void Added() { *shard().added = true; }
   // kInvalid: GradientsReady was called for one of them in this shard.
   Status CheckNotReady(std::size_t first, std::size_t count) const;
@@ -88,6 +98,8 @@ class BoundProgram final : public ProgramView {
 
   void DataWaited(Duration time) { data_wait_ = data_wait_.load() + time; }
   Status ShardDone(const ShardSums& sums);  // answers ShardWork
+  // The same with loss and correct in the device's memory. Only with device_gradients().
+  Status ShardDone(double samples, std::span<const std::byte> sums);
   Status Committed(bool taken);             // answers CommitTask
   Status Evaluated();                       // answers EvaluationTask
   Status Loaded();                          // answers LoadedWork
@@ -110,7 +122,7 @@ class BoundProgram final : public ProgramView {
   };
 
   BoundProgram(ProgramInfo info, std::vector<BoundTensor> tensors,
-               std::shared_ptr<DeviceMemory> device);
+               std::shared_ptr<DeviceMemory> device, std::shared_ptr<CudaGradients> gradients);
 
   const ShardWork& shard() const { return std::get<ShardWork>(*work()); }
   Status AllocateBuffers();
@@ -119,6 +131,7 @@ class BoundProgram final : public ProgramView {
   Status ShowNewBuffers(std::span<const std::byte> from);
   Status CommitBuffers();
   Status SaveBuffers(std::span<std::byte> to);
+  void Zero(std::span<float> out);
   // The state is complete with all work that the program has queued on the device.
   Status MarkState();
   // `kept`: whether the work's result was kept; on an error the program is refused instead.
@@ -130,6 +143,7 @@ class BoundProgram final : public ProgramView {
   std::vector<Part> gradients_;  // by parameter, in floats
   GradientCells cells_;
   const std::shared_ptr<DeviceMemory> device_;
+  const std::shared_ptr<CudaGradients> device_gradients_;
   StateDict live_buffers_;
   StateDict committed_buffers_;  // each where its live one is
   std::vector<std::shared_ptr<std::byte>> buffer_memory_;

@@ -13,7 +13,7 @@ namespace pliant {
 
 // How a program stores its gradients, and the factor by which they are multiplied when copied.
 struct GradientFormat {
-  DType dtype = DType::kFloat32;  // or kFloat64
+  DType dtype = DType::kFloat32;  // or kFloat64, kFloat16, kBFloat16
   bool on_device = false;
   double scale = 1;
 };
@@ -31,7 +31,7 @@ Status PutGradients(BoundProgram& program, std::span<const void* const> data,
                     const GradientFormat& format, const ReadDevice& read_device);
 
 // The Euclidean norm of gradients of all parameters, float32. nullptr: counts as zero.
-Result<double> GradientNorm(const BoundProgram& program, std::span<const void* const> data,
+Result<double> GradientNorm(BoundProgram& program, std::span<const void* const> data,
                             const GradientFormat& format, const ReadDevice& read_device);
 
 // to = data · scale. `data` has to.size() elements of `dtype`.

@@ -1,8 +1,10 @@
 #include "trainer/binding/learner_session.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 #include <utility>
 #include <variant>
 
@@ -166,6 +168,20 @@ Result<std::vector<const std::byte*>> LearnerSession::ReadDevice(
   return copies;
 }
 
+std::shared_ptr<CudaGradients> LearnerSession::GradientsOnDevice() const {
+  if (!device_ || !device_->program_stream()) return nullptr;
+  const bool all = std::ranges::all_of(tensors_, [](const BoundTensor& tensor) {
+    return tensor.role != TensorRole::kParameter || tensor.view.bytes.empty() ||
+           tensor.view.device != nullptr;
+  });
+  if (!all) return nullptr;
+  auto made = CudaGradients::Make(device_, BoundProgram::GradientSizes(tensors_));
+  if (made) return *std::move(made);
+  log::Warning("gradients are summed in host memory, which is slower",
+               {{"why", made.error().message}});
+  return nullptr;
+}
+
 int LearnerSession::registered(TensorRole role) const {
   return static_cast<int>(std::ranges::count(tensors_, role, &BoundTensor::role));
 }
@@ -180,7 +196,7 @@ Status LearnerSession::Start() {
   }
   RETURN_IF_ERROR(BoundProgram::Check(tensors_));
   ASSIGN_OR_RETURN(std::unique_ptr<BoundProgram> program,
-                   BoundProgram::Make(*info_, tensors_, device_));
+                   BoundProgram::Make(*info_, tensors_, device_, GradientsOnDevice()));
   const auto set_program = [this](std::unique_ptr<BoundProgram> given) {
     const std::lock_guard lock(mutex_);  // for EndProgram
     program_ = std::move(given);
@@ -239,6 +255,18 @@ Result<bool> LearnerSession::Next(std::optional<Duration> most) {
     forecast_->OnTask(*shard->task);
   }
   return true;
+}
+
+Status LearnerSession::ShardDoneOn(double samples, const double* sums) {
+  const std::span bytes(reinterpret_cast<const std::byte*>(sums), 2 * sizeof(double));
+  if (program_->device_gradients() != nullptr) {
+    RETURN_IF_ERROR(device_->CheckOwned(sums));
+    return program_->ShardDone(samples, bytes);
+  }
+  ASSIGN_OR_RETURN(const std::vector<const std::byte*> read, ReadDevice(std::array{bytes}));
+  std::array<double, 2> values;
+  std::memcpy(values.data(), read.front(), sizeof values);
+  return program_->ShardDone({.samples = samples, .loss = values[0], .correct = values[1]});
 }
 
 const LearnerSession::Ending* LearnerSession::ending() const {

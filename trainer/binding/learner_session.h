@@ -86,6 +86,8 @@ class LearnerSession {
   // are valid until the next call.
   Result<std::vector<const std::byte*>> ReadDevice(
       std::span<const std::span<const std::byte>> device);
+  // Answers a shard. `sums`: loss and correct, in the memory of the program's GPU.
+  Status ShardDoneOn(double samples, const double* sums);
   // nullptr: the learner has not ended.
   const Ending* ending() const;
   std::optional<ShardTask> Forecast(std::uint64_t ahead) const { return forecast_->After(ahead); }
@@ -108,6 +110,8 @@ class LearnerSession {
   LearnerSession(Options options, LearnerEnvironment environment);
   void Run();
   void Train(Ending& ending);
+  // Where the program's gradients are summed; nullptr: in host memory.
+  std::shared_ptr<CudaGradients> GradientsOnDevice() const;
   // False: it had ended or failed before.
   bool FailRuntime(const Error& error);
   // The GPU of the program's tensors. The first memory on a GPU decides which one that is.

@@ -281,7 +281,11 @@ pliant_status pliant_next(pliant_learner* learner, double seconds, pliant_work* 
       most = std::chrono::duration_cast<pliant::Duration>(std::chrono::duration<double>(seconds));
     }
     ASSIGN_OR_RETURN(const bool taken, session.Next(most));
-    if (taken) return OkOr(WriteStruct(WorkOf(*session.program()->work()), work, "work"));
+    if (taken) {
+      pliant_work given = WorkOf(*session.program()->work());
+      if (session.program()->device_gradients() != nullptr) given.device = PLIANT_CUDA;
+      return OkOr(WriteStruct(given, work, "work"));
+    }
     if (session.ending() == nullptr) return PLIANT_NOTHING;
     pliant_work end{};
     end.kind = PLIANT_END;
@@ -337,6 +341,14 @@ pliant_status pliant_shard_done(pliant_learner* learner, double samples, double 
   return Guarded(learner, [&](LearnerSession& session) -> Result<pliant_status> {
     ASSIGN_OR_RETURN(BoundProgram* const program, ProgramAt<ShardWork>(session));
     return OkOr(program->ShardDone({.samples = samples, .loss = loss, .correct = correct}));
+  });
+}
+
+pliant_status pliant_shard_done_on(pliant_learner* learner, double samples, const double* sums) {
+  return Guarded(learner, [&](LearnerSession& session) -> Result<pliant_status> {
+    RETURN_IF_ERROR(ProgramAt<ShardWork>(session).transform([](BoundProgram*) {}));
+    if (sums == nullptr) return Invalid("sums is NULL");
+    return OkOr(session.ShardDoneOn(samples, sums));
   });
 }
 

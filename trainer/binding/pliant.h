@@ -225,13 +225,15 @@ enum {
  * checkpoint or a learner that joins, and that may be while the next step is computed.
  *
  * A program that names its stream (pliant_use_stream) need not wait for the GPU before a call, and
- * the library orders its own copies by events. Without a name, each call that touches such memory
+ * the library orders its own work by events. If it does so before pliant_start, and all parameters
+ * are on the GPU, its gradients stay there as well: see `device` of pliant_work. Then no call waits
+ * for the GPU while the training goes on, except pliant_gradient_norm. Without a name, each call that touches such memory
  * first waits for all earlier work of the context (cuCtxSynchronize): pliant_start, pliant_next,
  * pliant_put_gradient, pliant_put_gradients, pliant_shard_done (after shard 0), pliant_committed
  * and pliant_evaluated.
  *
- * If a copy fails in an answer or in pliant_next, this learner ends. work.gradient and work.reduced
- * are host memory. Without a driver calls return PLIANT_FAILED; the message names the remedy. */
+ * If a copy fails in an answer or in pliant_next, this learner ends. Without a driver calls return
+ * PLIANT_FAILED; the message names the remedy. */
 enum { PLIANT_CPU = 0, PLIANT_CUDA = 1 };
 
 typedef struct pliant_tensor {
@@ -310,7 +312,9 @@ typedef struct pliant_work {
   /* Since version 6. COMMIT: the batch of the job's beginning was doubled this many times by the
    * job's batch mode, and the learning rate may follow. */
   int32_t doublings;
-  int32_t reserved;
+  /* Since version 6. TRAIN, COMMIT: where `gradient` and `reduced` are. PLIANT_CUDA: in memory of
+   * the GPU, for work that is queued on the program's stream from now on. */
+  int32_t device;
   /* Since version 6. COMMIT: the step at which a training would be whose batch never grew: for
    * schedules that count steps. It is `step` while the batch is that of the beginning. */
   uint64_t schedule_step;
@@ -330,7 +334,9 @@ PLIANT_API pliant_status pliant_gradients_ready(pliant_learner* learner, int32_t
 
 /* TRAIN: hands in the gradient of one parameter from `data` (contiguous, of the parameter's shape).
  * It is copied to work.gradient, multiplied by `scale`: a program whose loss is the mean over the
- * shard's samples passes their number. `dtype`: PLIANT_FLOAT32 or PLIANT_FLOAT64. */
+ * shard's samples passes their number. `dtype`: PLIANT_FLOAT32 or PLIANT_FLOAT64 and, since version
+ * 6, PLIANT_FLOAT16 or PLIANT_BFLOAT16. Memory of the GPU may be freed or changed in the order of
+ * the stream. */
 PLIANT_API pliant_status pliant_put_gradient(pliant_learner* learner, int32_t parameter,
                                              const void* data, int32_t dtype, int32_t device,
                                              double scale);
@@ -349,6 +355,12 @@ PLIANT_API pliant_status pliant_data_waited(pliant_learner* learner, double seco
  * `samples`: how many samples count, usually all. */
 PLIANT_API pliant_status pliant_shard_done(pliant_learner* learner, double samples, double loss,
                                            double correct);
+
+/* Since version 6. The same with loss and correct in memory of the program's GPU: `sums` are two
+ * doubles that the work on the program's stream makes. That work may be under way still, and `sums`
+ * may be freed or changed in the order of the stream. */
+PLIANT_API pliant_status pliant_shard_done_on(pliant_learner* learner, double samples,
+                                              const double* sums);
 
 /* Since version 6. COMMIT: the Euclidean norm of gradients, for clipping. Its bits do not depend on
  * the machine, on threads or on learners (docs/decisions/norms-by-cells.md). `data` has one entry

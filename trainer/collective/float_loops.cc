@@ -180,6 +180,10 @@ double SquareOf(const float* values, std::size_t size) {
     const double value = values[i];
     lanes[i % kLanes] += value * value;
   }
+  return SumOfLanes(lanes.data());
+}
+
+double SumOfLanes(const double* lanes) {
   return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) +
          ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
 }

@@ -19,6 +19,9 @@ void AddDivideInto(float* out, const float* left, const float* right, float divi
 // of a float is exact in fp64, so the bits do not depend on the width of the vectors or on fused
 // operations.
 double SquareOf(const float* values, std::size_t size);
+inline constexpr std::size_t kSquareLanes = 8;
+// The same, where the lanes were added up elsewhere.
+double SumOfLanes(const double* lanes);
 
 // Copies past the caches, for data that is larger than they are and not read soon: no line is
 // fetched only to be overwritten. `out` is on a cache-line boundary.

@@ -7,13 +7,9 @@
 
 #include "base/check.h"
 #include "trainer/collective/float_environment.h"
-#include "trainer/collective/float_loops.h"
-#include "trainer/collective/tree_sum.h"
 
 namespace pliant {
 namespace {
-
-constexpr std::size_t kChunk = 2048;  // floats: 8 KiB of each operand
 
 // A block of 2^a shards needs a partial sum for each of its a levels, and the leaf. A rank whose
 // number of shards is not a power of two has blocks of decreasing size, and needs no more buffers
@@ -26,7 +22,15 @@ std::size_t BuffersOfBlock(int shards) {
 
 GradientAccumulator::GradientAccumulator(GradientCells cells, int max_shards, MemorySource& memory)
     : cells_(std::make_unique<const GradientCells>(std::move(cells))),
+      arithmetic_(&HostArithmetic()),
       pool_(cells_->elements(), BuffersOfBlock(max_shards), memory) {}
+
+GradientAccumulator::GradientAccumulator(GradientCells cells, int max_shards,
+                                         GradientDevice& device)
+    : cells_(std::make_unique<const GradientCells>(std::move(cells))),
+      arithmetic_(&device),
+      on_device_(true),
+      pool_(cells_->elements(), BuffersOfBlock(max_shards), device.memory()) {}
 
 Status GradientAccumulator::Populate(int shards) { return pool_.Populate(BuffersOfBlock(shards)); }
 
@@ -38,6 +42,7 @@ void GradientAccumulator::Begin(int logical_shards, std::span<const ShardBlock> 
                                 const BucketSizes& sizes, bool measure) {
   logical_shards_ = logical_shards;
   measure_ = measure;
+  measures_here_ = measure && !on_device_;
   finished_.clear();
   stack_.clear();
   spare_.clear();
@@ -93,23 +98,18 @@ void GradientAccumulator::AccumulateRest(const OnBucket& on_bucket) {
 }
 
 // The leaf is the last of its block, so every partial sum is the left sibling of the sum below it:
-// left + (left + (left + leaf)), computed in chunks that fit the cache. The result replaces the
-// leaf. The partial sums stay valid in case the shard is not finished.
+// left + (left + (left + leaf)). The result replaces the leaf. The partial sums stay valid in case
+// the shard is not finished.
 void GradientAccumulator::AccumulateBucket(ElementRange range) {
   const FloatEnvironment environment;  // this may be the program's thread
-  if (measure_) square_.Add(leaf_.view(), range);
+  if (measures_here_) square_.Add(leaf_.view(), range);
   if (stack_.empty()) return;
-  std::array<float, kChunk> scratch;
-  for (std::size_t begin = range.begin; begin < range.end(); begin += kChunk) {
-    const std::size_t size = std::min(kChunk, range.end() - begin);
-    float* const leaf = leaf_.view().data() + begin;
-    const float* right = leaf;
-    for (std::size_t i = stack_.size(); i-- > 0;) {
-      float* const out = i == 0 ? leaf : scratch.data();
-      AddInto(out, stack_[i].sum.view().data() + begin, right, size);
-      right = out;
-    }
-  }
+  const std::span<float> leaf = leaf_.view().subspan(range.begin, range.size);
+  addends_.clear();
+  for (const HeldNode& left : stack_)
+    addends_.push_back(left.sum.view().subspan(range.begin, range.size));
+  addends_.push_back(leaf);
+  arithmetic_->AddUp(addends_, leaf);
 }
 
 std::span<const float> GradientAccumulator::left_sibling() const {
@@ -122,7 +122,7 @@ NodeIndex GradientAccumulator::Accumulate(bool added) {
   CHECK(!added || !left_sibling().empty(), "it was added to something");
   if (completes_block()) {
     AccumulateRest([](std::uint32_t) {});
-    if (measure_) leaf_square_ = square_.Sum();
+    if (measures_here_) leaf_square_ = square_.Sum();
     finished_.push_back(block_node());
     for (HeldNode& left : stack_) spare_.push_back(std::move(left.sum));
     stack_.clear();
@@ -132,7 +132,7 @@ NodeIndex GradientAccumulator::Accumulate(bool added) {
     NextLeaf();
     return finished_.back().node;
   }
-  if (measure_) leaf_square_ = GradientSquare::Of(*cells_, leaf_.view());
+  if (measures_here_) leaf_square_ = GradientSquare::Of(*cells_, leaf_.view());
   HeldNode sum{.node = NodeOf(logical_shards_, {.first = next_shard(), .count = 1}),
                .sum = std::move(leaf_)};
   while (!stack_.empty() && stack_.back().node + 1 == sum.node) {
@@ -141,7 +141,8 @@ NodeIndex GradientAccumulator::Accumulate(bool added) {
     if (std::exchange(added, false)) {
       std::swap(left.sum, sum.sum);
     } else {
-      AddFloats(left.sum.view(), sum.sum.view(), left.sum.view());
+      arithmetic_->AddUp(std::array<std::span<const float>, 2>{left.sum.view(), sum.sum.view()},
+                         left.sum.view());
     }
     spare_.push_back(std::move(sum.sum));
     sum = {.node = left.node / 2, .sum = std::move(left.sum)};
@@ -163,7 +164,7 @@ void GradientAccumulator::NextLeaf() {
   leaf_ = std::move(spare_.back());
   spare_.pop_back();
   if (!completes_block()) return;
-  if (measure_) square_.Begin(*cells_);
+  if (measures_here_) square_.Begin(*cells_);
   not_ready_.resize(layout_.count());
   for (std::uint32_t bucket = 0; bucket < layout_.count(); ++bucket)
     not_ready_[bucket] = layout_.RangeOf(bucket).size;

@@ -10,7 +10,9 @@
 #include "base/result.h"
 #include "trainer/collective/buckets.h"
 #include "trainer/collective/buffer_pool.h"
+#include "trainer/collective/gradient_arithmetic.h"
 #include "trainer/collective/gradient_cells.h"
+#include "trainer/collective/gradient_device.h"
 #include "trainer/collective/gradient_square.h"
 #include "trainer/collective/tree.h"
 
@@ -30,14 +32,19 @@ struct HeldNode {
 // leaf is added to a left sibling next, its writer may write the sum of both instead. A shard that
 // completes a block is accumulated bucket by bucket, while the rest of it is still computed. Used
 // by one thread at a time; frames made of finished sums may stay in use elsewhere.
+//
+// Leaves and sums may be on a device. Then the sums are complete when the device is done with what
+// was queued, and all addresses here are the device's.
 class GradientAccumulator {
  public:
   // Reserves the buffers for `max_shards` shards on this learner. More shards work too, but
   // allocate.
   GradientAccumulator(GradientCells cells, int max_shards, MemorySource& memory = HeapMemory());
+  // On `device`, which outlives it. The memory is taken now: std::bad_alloc.
+  GradientAccumulator(GradientCells cells, int max_shards, GradientDevice& device);
 
-  // Makes the kernel allocate the pages of the buffers for `shards` shards. Call it before the
-  // first Begin.
+  // Makes the kernel allocate the pages of the buffers for `shards` shards, in host memory. Call it
+  // before the first Begin.
   Status Populate(int shards);
   static std::size_t BytesFor(std::size_t elements, int shards);
   // The cells of a gradient, in which it is measured.
@@ -46,7 +53,8 @@ class GradientAccumulator {
   using OnBucket = std::function<void(std::uint32_t bucket)>;
 
   // Drops what is held and starts over with these blocks of shards (one rank's part of a ShardMap).
-  // `measure`: the square of each leaf is wanted.
+  // `measure`: the square of each leaf is wanted. On a device, whoever wants it measures the leaf
+  // before it is accumulated, and buckets are not final before the leaf is.
   void Begin(int logical_shards, std::span<const ShardBlock> blocks, const BucketSizes& sizes,
              bool measure = false);
 
@@ -55,6 +63,8 @@ class GradientAccumulator {
   bool done() const { return block_ == blocks_.size(); }
   // The memory for its gradient: the caller writes all elements.
   std::span<float> Leaf() { return leaf_.view(); }
+  // Writes zeros to it.
+  void ZeroLeaf() { arithmetic_->Zero(leaf_.view()); }
   // The left sibling that the leaf is added to, if it is a leaf too; empty if there is none, if
   // AccumulateReady adds it, or if the leaf itself must be seen, to be measured.
   std::span<const float> left_sibling() const;
@@ -75,7 +85,7 @@ class GradientAccumulator {
   // that it completed, or 0. An empty shard is a leaf of zeros: it is added like any other.
   // `added`: the leaf already holds the sum with its left sibling.
   NodeIndex Accumulate(bool added = false);
-  // |leaf|² of the leaf that was accumulated last. Only if leaves are measured.
+  // |leaf|² of the leaf that was accumulated last. Only if leaves are measured, in host memory.
   double leaf_square() const { return leaf_square_; }
 
   // The finished blocks, by their first shard. They do not change before the next Begin.
@@ -89,6 +99,8 @@ class GradientAccumulator {
   void AccumulateBucket(ElementRange range);
 
   std::unique_ptr<const GradientCells> cells_;  // stays in place when this is moved
+  GradientArithmetic* arithmetic_;
+  bool on_device_ = false;
   int logical_shards_ = 1;
   BufferPool pool_;
   std::vector<FloatBuffer> spare_;  // taken from the pool for this tick, not in use
@@ -100,9 +112,11 @@ class GradientAccumulator {
   std::vector<std::size_t> not_ready_;  // elements of the leaf, by bucket; a block's last leaf only
   std::vector<HeldNode> stack_;         // left siblings in the current block, larger ones first
   std::vector<HeldNode> finished_;
-  bool measure_ = false;
+  bool measure_ = false;        // each leaf must be seen
+  bool measures_here_ = false;  // in host memory
   GradientSquare square_;  // of the leaf
   double leaf_square_ = 0;
+  std::vector<std::span<const float>> addends_;  // scratch
 };
 
 }  // namespace pliant

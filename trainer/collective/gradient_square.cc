@@ -32,6 +32,13 @@ double GradientSquare::Of(const GradientCells& cells, std::span<const std::size_
   return SumOfCells(std::move(squares));
 }
 
+double GradientSquare::OfLanes(std::span<const double> lanes) {
+  std::vector<double> squares(lanes.size() / kSquareLanes);
+  for (std::size_t cell = 0; cell < squares.size(); ++cell)
+    squares[cell] = SumOfLanes(lanes.data() + cell * kSquareLanes);
+  return SumOfCells(std::move(squares));
+}
+
 void GradientSquare::Begin(const GradientCells& cells) {
   cells_ = &cells;
   squares_.assign(cells.count(), 0);

@@ -20,6 +20,9 @@ class GradientSquare {
   static double Of(const GradientCells& cells, std::span<const std::size_t> sizes,
                    std::span<const float* const> tensors);
 
+  // The same of kSquareLanes sums for each cell, as a device computes them.
+  static double OfLanes(std::span<const double> lanes);
+
   // Begins another gradient. `cells` outlive it.
   void Begin(const GradientCells& cells);
   // These elements are final. Each element is added once; afterwards it may change.

@@ -48,9 +48,12 @@ Result<std::shared_ptr<const CudaDriver>> CudaDriver::Open(const std::string& pa
   find(driver->free, "cuMemFree_v2");
   find(driver->host_alloc, "cuMemHostAlloc");
   find(driver->host_free, "cuMemFreeHost");
+  find(driver->host_register, "cuMemHostRegister_v2");
+  find(driver->host_unregister, "cuMemHostUnregister");
   find(driver->copy_to_host, "cuMemcpyDtoHAsync_v2");
   find(driver->copy_to_device, "cuMemcpyHtoDAsync_v2");
   find(driver->copy_within, "cuMemcpyDtoDAsync_v2");
+  find(driver->fill, "cuMemsetD8Async");
   find(driver->stream_create, "cuStreamCreate");
   find(driver->stream_destroy, "cuStreamDestroy_v2");
   find(driver->stream_synchronize, "cuStreamSynchronize");

@@ -23,6 +23,11 @@ enum CudaResult : int {
   kCudaNotReady = 600,
 };
 
+// Flags.
+inline constexpr unsigned kCudaNonBlockingStream = 1;
+inline constexpr unsigned kCudaEventWithoutTime = 2;
+inline constexpr unsigned kCudaHostPortable = 1;  // of memory: for all contexts
+
 // The functions of NVIDIA's driver that the library uses. The driver is loaded at run time: a
 // learner without GPUs does not need it, and no code of the library is linked with it.
 struct CudaDriver {
@@ -47,9 +52,12 @@ struct CudaDriver {
   int (*free)(CudaPointer) = nullptr;
   int (*host_alloc)(void**, std::size_t, unsigned) = nullptr;
   int (*host_free)(void*) = nullptr;
+  int (*host_register)(void*, std::size_t, unsigned) = nullptr;
+  int (*host_unregister)(void*) = nullptr;
   int (*copy_to_host)(void*, CudaPointer, std::size_t, CudaStream) = nullptr;
   int (*copy_to_device)(CudaPointer, const void*, std::size_t, CudaStream) = nullptr;
   int (*copy_within)(CudaPointer, CudaPointer, std::size_t, CudaStream) = nullptr;
+  int (*fill)(CudaPointer, unsigned char, std::size_t, CudaStream) = nullptr;
 
   int (*stream_create)(CudaStream*, unsigned) = nullptr;
   int (*stream_destroy)(CudaStream) = nullptr;
@@ -65,6 +73,24 @@ struct CudaDriver {
   int (*module_get_function)(void**, void*, const char*) = nullptr;
   int (*launch_kernel)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                        CudaStream, void**, void**) = nullptr;
+};
+
+// A context that is the thread's current one while this exists.
+class CurrentCudaContext {
+ public:
+  CurrentCudaContext(const CudaDriver& driver, CudaContext context)
+      : driver_(driver), error_(driver.context_push(context)) {}
+  ~CurrentCudaContext() {
+    CudaContext popped = nullptr;
+    if (error_ == kCudaSuccess) driver_.context_pop(&popped);
+  }
+  CurrentCudaContext(const CurrentCudaContext&) = delete;
+  CurrentCudaContext& operator=(const CurrentCudaContext&) = delete;
+  Status status() const { return driver_.Check(error_, "set the current context"); }
+
+ private:
+  const CudaDriver& driver_;
+  const int error_;
 };
 
 inline CudaPointer CudaAddress(const void* device) {

@@ -8,6 +8,8 @@
 
 #include "base/check.h"
 #include "base/format.h"
+#include "trainer/collective/float_loops.h"
+#include "trainer/collective/gradient_cells.h"
 #include "trainer/cuda/kernel_image.h"
 
 namespace pliant {
@@ -71,6 +73,7 @@ Result<std::unique_ptr<CudaKernels>> CudaKernels::Load(std::shared_ptr<const Cud
   find(kernels->gather_[static_cast<std::size_t>(Type::kFloat32)], "gather_f32");
   find(kernels->gather_[static_cast<std::size_t>(Type::kFloat16)], "gather_f16");
   find(kernels->gather_[static_cast<std::size_t>(Type::kBFloat16)], "gather_bf16");
+  find(kernels->squares_, "squares");
   find(kernels->checksum_, "checksum");
   if (!found) return std::unexpected(found.error());
   return kernels;
@@ -134,6 +137,8 @@ Status CudaKernels::TreeSum(cuda::TreeSumArguments sum, const TreeLevels& levels
   return LaunchFor(kernel, sum.elements / kFloatsOfVector, sum, stream);
 }
 
+static_assert(cuda::kCell == GradientCells::kElements && cuda::kLanes == kSquareLanes);
+
 Status CudaKernels::Gather(Type type, cuda::GatherArguments gather, CudaStream stream) const {
   CHECK(gather.count <= cuda::kMaxGathered, "the caller checks it");
   std::uint32_t blocks = 0;
@@ -143,6 +148,16 @@ Status CudaKernels::Gather(Type type, cuda::GatherArguments gather, CudaStream s
   }
   if (blocks == 0) return {};
   return Launch(gather_[static_cast<std::size_t>(type)], blocks, &gather, stream);
+}
+
+Status CudaKernels::Squares(cuda::SquaresArguments squares, CudaStream stream) const {
+  CHECK(squares.count <= cuda::kMaxGathered, "the caller checks it");
+  for (int i = 0; i < squares.count; ++i) {
+    squares.first_cell[i] = squares.cells;
+    squares.cells += (squares.size[i] + cuda::kCell - 1) / cuda::kCell;
+  }
+  if (squares.cells == 0) return {};
+  return LaunchFor(squares_, std::size_t{squares.cells} * cuda::kLanes, squares, stream);
 }
 
 Status CudaKernels::Checksum(const cuda::ChecksumArguments& bytes, CudaStream stream) const {

@@ -14,9 +14,6 @@ constexpr int kAttributeContext = 1;
 constexpr int kAttributeMemoryType = 2;
 constexpr int kAttributeDevice = 9;
 constexpr std::uint32_t kMemoryTypeDevice = 2;
-constexpr unsigned kHostAllocPortable = 1;
-constexpr unsigned kNonBlockingStream = 1;
-constexpr unsigned kEventWithoutTime = 2;
 
 // The ordinal of the GPU that has this memory.
 Result<int> OrdinalOf(const CudaDriver& driver, const void* device) {
@@ -34,23 +31,6 @@ Result<int> OrdinalOf(const CudaDriver& driver, const void* device) {
 }
 
 }  // namespace
-
-class CudaMemory::Current {
- public:
-  Current(const CudaDriver& driver, CudaContext context)
-      : driver_(driver), error_(driver.context_push(context)) {}
-  ~Current() {
-    CudaContext popped = nullptr;
-    if (error_ == kCudaSuccess) driver_.context_pop(&popped);
-  }
-  Current(const Current&) = delete;
-  Current& operator=(const Current&) = delete;
-  Status status() const { return driver_.Check(error_, "set the current context"); }
-
- private:
-  const CudaDriver& driver_;
-  const int error_;
-};
 
 Result<std::shared_ptr<CudaMemory>> CudaMemory::Of(std::shared_ptr<const CudaDriver> driver,
                                                    const void* device) {
@@ -71,18 +51,18 @@ CudaMemory::CudaMemory(std::shared_ptr<const CudaDriver> driver, int ordinal, Cu
     : driver_(std::move(driver)), ordinal_(ordinal), context_(context) {}
 
 CudaMemory::~CudaMemory() {
-  const Current current(*driver_, context_);
+  const CurrentCudaContext current(*driver_, context_);
   if (marked_ != nullptr) driver_->event_destroy(marked_);
   if (moved_ != nullptr) driver_->event_destroy(moved_);
   if (stream_ != nullptr) driver_->stream_destroy(stream_);
 }
 
 Status CudaMemory::MakeStream() {
-  const Current current(*driver_, context_);
+  const CurrentCudaContext current(*driver_, context_);
   RETURN_IF_ERROR(current.status());
-  RETURN_IF_ERROR(driver_->Check(driver_->stream_create(&stream_, kNonBlockingStream), "a stream"));
-  RETURN_IF_ERROR(driver_->Check(driver_->event_create(&marked_, kEventWithoutTime), "an event"));
-  return driver_->Check(driver_->event_create(&moved_, kEventWithoutTime), "an event");
+  RETURN_IF_ERROR(driver_->Check(driver_->stream_create(&stream_, kCudaNonBlockingStream), "a stream"));
+  RETURN_IF_ERROR(driver_->Check(driver_->event_create(&marked_, kCudaEventWithoutTime), "an event"));
+  return driver_->Check(driver_->event_create(&moved_, kCudaEventWithoutTime), "an event");
 }
 
 Status CudaMemory::CheckOwned(const void* device) const {
@@ -104,7 +84,7 @@ Status CudaMemory::CheckOwned(const void* device) const {
 }
 
 Status CudaMemory::UseStream(CudaStream stream) {
-  const Current current(*driver_, context_);
+  const CurrentCudaContext current(*driver_, context_);
   RETURN_IF_ERROR(current.status());
   if (program_stream_ && *program_stream_ != stream) {
     RETURN_IF_ERROR(
@@ -116,8 +96,13 @@ Status CudaMemory::UseStream(CudaStream stream) {
   return {};
 }
 
+Result<CudaStream> CudaMemory::program_stream() const {
+  if (program_stream_) return *program_stream_;
+  return Fail(ErrorCode::kConflict, "the program has not named its stream: see pliant_use_stream");
+}
+
 Result<std::shared_ptr<std::byte>> CudaMemory::Allocate(std::size_t bytes) {
-  const Current current(*driver_, context_);
+  const CurrentCudaContext current(*driver_, context_);
   RETURN_IF_ERROR(current.status());
   CudaPointer memory = 0;
   RETURN_IF_ERROR(driver_->Check(driver_->alloc(&memory, bytes),
@@ -126,26 +111,26 @@ Result<std::shared_ptr<std::byte>> CudaMemory::Allocate(std::size_t bytes) {
       reinterpret_cast<std::byte*>(memory),
       [driver = driver_, context = context_](const std::byte* unused) {
         // At the end of the process the driver may already be gone.
-        const Current again(*driver, context);
+        const CurrentCudaContext again(*driver, context);
         if (again.status()) driver->free(CudaAddress(unused));
       });
 }
 
 Result<std::shared_ptr<std::byte>> CudaMemory::AllocateHost(std::size_t bytes) {
-  const Current current(*driver_, context_);
+  const CurrentCudaContext current(*driver_, context_);
   RETURN_IF_ERROR(current.status());
   void* memory = nullptr;
-  RETURN_IF_ERROR(driver_->Check(driver_->host_alloc(&memory, bytes, kHostAllocPortable),
+  RETURN_IF_ERROR(driver_->Check(driver_->host_alloc(&memory, bytes, kCudaHostPortable),
                                  Format("{} bytes of pinned host memory", bytes)));
   return std::shared_ptr<std::byte>(static_cast<std::byte*>(memory),
                                     [driver = driver_, context = context_](std::byte* unused) {
-                                      const Current again(*driver, context);
+                                      const CurrentCudaContext again(*driver, context);
                                       if (again.status()) driver->host_free(unused);
                                     });
 }
 
 Status CudaMemory::Mark() {
-  const Current current(*driver_, context_);
+  const CurrentCudaContext current(*driver_, context_);
   RETURN_IF_ERROR(current.status());
   if (!program_stream_) {
     return driver_->Check(driver_->context_synchronize(), "earlier work on the device");
@@ -155,7 +140,7 @@ Status CudaMemory::Mark() {
 
 template <typename Queue>
 Status CudaMemory::ForProgram(const Queue& queue) {
-  const Current current(*driver_, context_);
+  const CurrentCudaContext current(*driver_, context_);
   RETURN_IF_ERROR(current.status());
   if (program_stream_) return queue(*program_stream_);
   RETURN_IF_ERROR(driver_->Check(driver_->context_synchronize(), "earlier work on the device"));
@@ -190,7 +175,7 @@ Status CudaMemory::Copy(std::span<const Within> copies) {
 }
 
 Status CudaMemory::Read(std::span<const ToHost> copies) {
-  const Current current(*driver_, context_);
+  const CurrentCudaContext current(*driver_, context_);
   RETURN_IF_ERROR(current.status());
   // An event that was never recorded is no wait.
   RETURN_IF_ERROR(

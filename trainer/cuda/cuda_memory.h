@@ -29,6 +29,12 @@ class CudaMemory final : public DeviceMemory {
   // From now on the program queues its work on this stream, after its work on the earlier one. The
   // program's thread.
   Status UseStream(CudaStream stream);
+  // kConflict: the program has not named one.
+  Result<CudaStream> program_stream() const;
+
+  const std::shared_ptr<const CudaDriver>& driver() const { return driver_; }
+  CudaContext context() const { return context_; }
+  int ordinal() const { return ordinal_; }
 
   Result<std::shared_ptr<std::byte>> Allocate(std::size_t bytes) override;
   Result<std::shared_ptr<std::byte>> AllocateHost(std::size_t bytes) override;
@@ -38,9 +44,6 @@ class CudaMemory final : public DeviceMemory {
   Status Read(std::span<const ToHost> copies) override;
 
  private:
-  // A context that is the thread's current one while this exists.
-  class Current;
-
   CudaMemory(std::shared_ptr<const CudaDriver> driver, int ordinal, CudaContext context);
   Status MakeStream();
   // Has `queue` queue copies for the program: on its stream, or on our own without one.

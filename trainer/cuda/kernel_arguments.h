@@ -50,7 +50,22 @@ struct ChecksumArguments {
   unsigned long long* sum = nullptr;
 };
 
+// The squares of tensors' cells, in fp64: lane i of a cell adds up every eighth square from the
+// i-th on. The lanes of cell c of the launch are at lanes[8 · c]. A tensor without data counts as
+// zero.
+struct SquaresArguments {
+  const float* data[kMaxGathered] = {};
+  std::uint32_t size[kMaxGathered] = {};        // elements, at least 1
+  std::uint32_t first_cell[kMaxGathered] = {};  // cells before it
+  int count = 0;                                // of the tensors
+  std::uint32_t cells = 0;                      // of all of them
+  double* lanes = nullptr;
+};
+inline constexpr unsigned kCell = 2048;  // elements, as in GradientCells
+inline constexpr unsigned kLanes = 8;    // of a cell
+
 static_assert(sizeof(TreeSumArguments) <= 4096);
 static_assert(sizeof(GatherArguments) <= 4096);
+static_assert(sizeof(SquaresArguments) <= 4096);
 
 }  // namespace pliant::cuda

@@ -152,13 +152,13 @@ struct BFloat16 {
   }
 };
 
-// The tensor that a block works on: the last one that does not begin after the block.
-__device__ __forceinline__ int TensorOf(const GatherArguments& gather, unsigned block) {
+// The last of these tensors that does not begin after `at`: `first` has where each begins.
+__device__ __forceinline__ int TensorAt(const std::uint32_t* first, int count, std::uint32_t at) {
   int low = 0;
-  int high = gather.count - 1;
+  int high = count - 1;
   while (low < high) {
     const int middle = (low + high + 1) / 2;
-    if (gather.first_block[middle] <= block) {
+    if (first[middle] <= at) {
       low = middle;
     } else {
       high = middle - 1;
@@ -179,7 +179,7 @@ template <typename Type>
 __device__ __forceinline__ void GatherBody(const GatherArguments& gather, Thread self) {
   using One = typename Type::One;
   using Four = typename Type::Four;
-  const int tensor = TensorOf(gather, self.block);
+  const int tensor = TensorAt(gather.first_block, gather.count, self.block);
   const std::size_t begin = std::size_t{self.block - gather.first_block[tensor]} * kGatheredByBlock;
   const std::size_t rest = gather.size[tensor] - begin;
   const unsigned count = rest < kGatheredByBlock ? static_cast<unsigned>(rest) : kGatheredByBlock;
@@ -216,6 +216,30 @@ __device__ __forceinline__ void GatherBody(const GatherArguments& gather, Thread
     float value = data != nullptr ? Multiply(Type::Of(__ldcs(data + i)), gather.scale) : 0.0F;
     if (left != nullptr) value = Add(__ldcs(left + i), value);
     __stcs(out + i, value);
+  }
+}
+
+// ---- Squares ----
+
+// A thread is one lane of a cell. The square of a float is exact in fp64.
+__device__ __forceinline__ void SquaresBody(const SquaresArguments& squares, Thread self) {
+  const std::size_t lanes = std::size_t{squares.cells} * kLanes;
+  for (std::size_t i = self.first(); i < lanes; i += self.stride()) {
+    const auto cell = static_cast<std::uint32_t>(i / kLanes);
+    const int tensor = TensorAt(squares.first_cell, squares.count, cell);
+    const unsigned begin = (cell - squares.first_cell[tensor]) * kCell;
+    const unsigned rest = squares.size[tensor] - begin;
+    const unsigned count = rest < kCell ? rest : kCell;
+    const float* const values = squares.data[tensor];
+    double sum = 0;
+    if (values != nullptr) {
+#pragma unroll 8
+      for (unsigned at = i % kLanes; at < count; at += kLanes) {
+        const double value = values[begin + at];
+        sum = __dadd_rn(sum, __dmul_rn(value, value));
+      }
+    }
+    squares.lanes[i] = sum;
   }
 }
 

@@ -22,6 +22,8 @@ using ushort = std::uint16_t;
 inline float __fadd_rn(float a, float b) { return a + b; }
 inline float __fmul_rn(float a, float b) { return a * b; }
 inline float __fdiv_rn(float a, float b) { return a / b; }
+inline double __dadd_rn(double a, double b) { return a + b; }
+inline double __dmul_rn(double a, double b) { return a * b; }
 inline float HalfToFloat(std::uint16_t bits) {
   return static_cast<float>(std::bit_cast<_Float16>(bits));
 }

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "trainer/checkpoint/file_store.h"
 #include "trainer/collective/gradient_accumulator.h"
+#include "trainer/collective/gradient_device.h"
 #include "trainer/collective/socket_transport.h"
 #include "trainer/membership/fingerprint_keys.h"
 #include "trainer/process/fingerprint.h"
@@ -98,11 +99,19 @@ std::unique_ptr<HttpServer> ServeMetrics(RealEventLoop& loop, const LearnerEnvir
   return *std::move(server);
 }
 
+// nullptr: no device copies gradients.
+std::unique_ptr<MemorySource> PinnedFor(ProgramView& program, MemorySource& source) {
+  GradientDevice* const device = program.gradient_device();
+  return device == nullptr ? nullptr : device->Pinned(source);
+}
+
 // The memory is allocated now, while nobody waits for this learner. If it were allocated when the
 // job shrinks, in the middle of a step, a memory limit would cost the step and the learner.
-Result<GradientAccumulator> MakeAccumulator(const ProgramInfo& info,
-                                            const RunLearnerOptions& options, const DataSpec& data,
-                                            MemorySource& gradients) {
+Result<std::unique_ptr<Compute>> MakeCompute(EventLoop& loop, ProgramThread& thread,
+                                             const RunLearnerOptions& options, const DataSpec& data,
+                                             MemorySource& gradients) {
+  const ProgramInfo& info = thread.program().info();
+  GradientDevice* const device = thread.program().gradient_device();
   // Statistical mode: one leaf for the batch, and one that fills up the tree.
   const bool bitwise = options.environment.reproducibility == Reproducibility::kBitwise;
   const int shards_ever = bitwise ? MostShards(data) : 2;
@@ -110,20 +119,27 @@ Result<GradientAccumulator> MakeAccumulator(const ProgramInfo& info,
   const std::size_t bytes = GradientAccumulator::BytesFor(info.gradient_elements, max_shards);
   const auto no_room = [&](std::string_view why) {
     return Fail(ErrorCode::kUnavailable,
-                Format("no room for the gradients of {} shards, {} bytes: {}. Raise the memory "
-                       "limit of the learner's container, or spec.elastic.minLearners",
-                       max_shards, bytes, why));
+                Format("no room for the gradients of {} shards, {} bytes: {}. {}, or "
+                       "spec.elastic.minLearners",
+                       max_shards, bytes, why,
+                       device ? "Use a smaller micro-batch or a GPU with more memory"
+                              : "Raise the memory limit of the learner's container"));
   };
   // A process that exceeds its memory limit is killed without a message: then this is the last line
   // of its log.
-  log::Info("takes the memory for gradients", {{"bytes", bytes}, {"shards", max_shards}});
+  log::Info("takes the memory for gradients",
+            {{"bytes", bytes}, {"shards", max_shards}, {"device", device != nullptr}});
   try {
+    if (device != nullptr) {
+      return NewThreadedCompute(loop, thread,
+                                GradientAccumulator(CellsOf(info), max_shards, *device), gradients);
+    }
     GradientAccumulator accumulator(CellsOf(info), shards_ever, gradients);
     if (const Status taken = accumulator.Populate(max_shards); !taken)
       return no_room(taken.error().message);
-    return accumulator;
+    return NewThreadedCompute(loop, thread, std::move(accumulator));
   } catch (const std::bad_alloc&) {
-    return no_room("the address space is used up");
+    return no_room(device ? "the GPU's memory is used up" : "the address space is used up");
   }
 }
 
@@ -142,7 +158,13 @@ LearnerProcess::LearnerProcess(ProgramThread& thread, const RunLearnerOptions& o
       environment_(options.environment),
       schedule_(std::move(schedule)),
       self_(IdOf(environment_)),
-      gradients_(environment_.shared_memory_dir.empty() ? HeapMemory() : shared_memory_),
+      pinned_gradients_(
+          PinnedFor(thread.program(), environment_.shared_memory_dir.empty()
+                                          ? HeapMemory()
+                                          : static_cast<MemorySource&>(shared_memory_))),
+      gradients_(pinned_gradients_                          ? *pinned_gradients_
+                 : environment_.shared_memory_dir.empty() ? HeapMemory()
+                                                            : shared_memory_),
       thread_(thread),
       paced_(thread, environment_.pace_file),
       learner_metrics_(environment_.job) {}
@@ -174,10 +196,9 @@ Status LearnerProcess::OpenTransport() {
 }
 
 Status LearnerProcess::OpenCompute() {
-  ASSIGN_OR_RETURN(GradientAccumulator accumulator,
-                   MakeAccumulator(info(), options_, schedule_.spec(), gradients_));
   ProgramThread& thread = environment_.pace_file.empty() ? thread_ : paced_;
-  compute_ = NewThreadedCompute(loop_, thread, std::move(accumulator));
+  ASSIGN_OR_RETURN(compute_,
+                   MakeCompute(loop_, thread, options_, schedule_.spec(), gradients_));
   return {};
 }
 

@@ -52,6 +52,7 @@ class LearnerProcess {
 
   // A member uses only earlier ones, and is destroyed before them.
   SharedMemory shared_memory_;
+  const std::unique_ptr<MemorySource> pinned_gradients_;  // nullptr: no device copies gradients
   MemorySource& gradients_;
   RealEventLoop loop_;
   std::unique_ptr<PeerTransport> transport_;  // nullptr: alone

@@ -15,6 +15,8 @@
 
 namespace pliant {
 
+class GradientDevice;
+
 struct CommitTask {
   std::uint64_t epoch = 0;
   std::uint64_t step = 0;           // optimizer steps committed before this one
@@ -74,6 +76,11 @@ class ProgramView {
   // The committed state. Its bytes change only while the program commits, ends an evaluation or
   // loads a state, which is first written through these views.
   virtual StateDict State() = 0;
+
+  // The device that has its gradients, for the life of the program; nullptr: the host has them. All
+  // gradients that the program is given are then addresses of the device, and what it reports of
+  // them holds once the device is done with what the program has queued.
+  virtual GradientDevice* gradient_device() { return nullptr; }
 
   // Total time spent waiting for samples. Called between two shards.
   virtual Duration data_wait() const { return {}; }

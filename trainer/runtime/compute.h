@@ -33,6 +33,9 @@ struct TickWork {
   bool measure = false;            // ShardResult::gradient_square is wanted
   BucketSizes buckets = Reduction::kBucketSizes;
   bool parts_early = true;  // hand out each finished bucket; false: when its block is done
+  // With keeps_whole_steps(): this learner computes the whole step, of so many samples, and nobody
+  // else needs its sums. They become TickOutput::mean; there are neither parts nor nodes.
+  std::optional<float> whole_step;
 };
 
 // A finished bucket of a block's sum. The block's other buckets may still be written.
@@ -45,6 +48,7 @@ struct NodePart {
 struct TickOutput {
   std::vector<ShardResult> shards;  // of the finished tasks: the first ones, in order
   std::vector<HeldNode> nodes;      // in training: each finished shard is in one of them
+  FloatBuffer mean;                 // on the device: see TickWork::whole_step
   Bytes buffers;                    // written by shard 0; empty if that is not finished
   std::optional<std::uint64_t> state_checksum;  // of the state that the tick began with
   Duration data_wait{};                         // waiting for samples
@@ -57,6 +61,7 @@ struct CommitWork {
   int doublings = 0;
   bool last_of_epoch = false;
   FloatBuffer gradient;
+  FloatBuffer mean;  // TickOutput::mean, instead of the gradient
   Bytes buffers;
   ShardSums sums;
   bool measure = false;  // CommitOutput::gradient_square is wanted
@@ -84,6 +89,8 @@ class Compute {
   virtual const StateDict& state_shape() const = 0;
   // The running call to the program. None: the program is idle, or its result is no longer needed.
   virtual std::optional<ProgramCall> call() const = 0;
+  // Whether a step that one learner computes alone stays on a device: see TickWork::whole_step.
+  virtual bool keeps_whole_steps() const { return false; }
 
   // In training, `on_part` is called for each bucket of each block when it is finished, possibly
   // while the block's last shard is still being computed. `done` is called last.
@@ -102,10 +109,11 @@ class Compute {
   virtual void LoadState(std::shared_ptr<const StateCopy> state, DoneStatus done) = 0;
 };
 
-// Runs the program of `thread`; `accumulator` sums its gradients. `loop`, `thread` and the
-// accumulator's memory outlive the result. Its destructor stops the thread: it waits for the
-// running shard or commit.
+// Runs the program of `thread`; `accumulator` sums its gradients, where the program has them. Sums
+// that leave a device are copied to memory of `sums`. `loop`, `thread` and the memory outlive the
+// result. Its destructor stops the thread: it waits for the running shard or commit.
 std::unique_ptr<Compute> NewThreadedCompute(EventLoop& loop, ProgramThread& thread,
-                                            GradientAccumulator accumulator);
+                                            GradientAccumulator accumulator,
+                                            MemorySource& sums = HeapMemory());
 
 }  // namespace pliant

@@ -13,8 +13,11 @@ namespace pliant {
 // Hands out the buckets of a block while its last shard is computed.
 class ShardStepper::BlockParts final : public GradientSink {
  public:
-  BlockParts(GradientAccumulator& accumulator, const OnPart& on_part)
-      : accumulator_(accumulator), on_part_(on_part), node_(accumulator.block_node()) {}
+  BlockParts(GradientAccumulator& accumulator, const OnPart& on_part, DeviceTick* device)
+      : accumulator_(accumulator),
+        on_part_(on_part),
+        device_(device),
+        node_(accumulator.block_node()) {}
 
   void OnReady(ElementRange range) override {
     accumulator_.AccumulateReady(range, [this](std::uint32_t bucket) { HandOut(bucket); });
@@ -24,22 +27,27 @@ class ShardStepper::BlockParts final : public GradientSink {
   }
 
  private:
-  void HandOut(std::uint32_t bucket) { on_part_({.node = node_, .bucket = bucket}); }
+  void HandOut(std::uint32_t bucket) {
+    if (device_ == nullptr) return on_part_({.node = node_, .bucket = bucket});
+    device_->HandOut(node_, bucket, accumulator_.buckets().RangeOf(bucket), on_part_);
+  }
 
   GradientAccumulator& accumulator_;
   const OnPart& on_part_;
+  DeviceTick* const device_;
   const HeldNode node_;
 };
 
 ShardStepper::ShardStepper(ProgramView& program, GradientAccumulator& accumulator,
                            BytePool& buffers, const TickWork& work, TickControl& control,
-                           OnPart on_part)
+                           OnPart on_part, DeviceTick* device)
     : program_(program),
       accumulator_(accumulator),
       buffers_(buffers),
       work_(work),
       control_(control),
-      on_part_(std::move(on_part)) {}
+      on_part_(std::move(on_part)),
+      device_(device) {}
 
 ShardStepper::~ShardStepper() = default;
 
@@ -73,12 +81,19 @@ void ShardStepper::Begin() {
 
 ShardWork ShardStepper::WorkOnTask() {
   const int shard = task().shard;
-  ShardWork work{.task = &task(), .gradient = {}, .buffers = {}, .left = {}};
+  ShardWork work{.task = &task(), .gradient = {}, .buffers = {}, .left = {}, .sums = {}};
+  if (device_ != nullptr) {
+    sums_follow_ = false;
+    work.sums = device_->SumsOf(next_);
+    work.sums_follow = &sums_follow_;
+  }
   if (task().kind == TickKind::kEvaluate) return work;
   CHECK(accumulator_.next_shard() == shard, "shards are computed in the order of their blocks");
   added_ = false;
   work.gradient = accumulator_.Leaf();
-  if (accumulator_.completes_block()) parts_ = std::make_unique<BlockParts>(accumulator_, on_part_);
+  const bool has_parts = device_ == nullptr || !work_.whole_step;
+  if (accumulator_.completes_block() && has_parts)
+    parts_ = std::make_unique<BlockParts>(accumulator_, on_part_, device_);
   if (const auto left = accumulator_.left_sibling(); !left.empty()) {
     CHECK(shard > 0, "shard 0 is nobody's right sibling");
     work.left = left;
@@ -86,7 +101,9 @@ ShardWork ShardStepper::WorkOnTask() {
     return work;
   }
   if (shard == 0) work.buffers = written_.view;
-  if (work_.parts_early) work.sink = parts_.get();
+  // A device measures the whole leaf before any of it is added to the sums.
+  const bool measured_first = device_ != nullptr && work_.measure;
+  if (work_.parts_early && !measured_first) work.sink = parts_.get();
   return work;
 }
 
@@ -102,7 +119,8 @@ void ShardStepper::Done(Result<ShardSums> sums) {
 
 void ShardStepper::PassEmptyShards() {
   while (!over() && task().samples.empty()) {
-    std::ranges::fill(WorkOnTask().gradient, 0.0F);  // an evaluation has none
+    WorkOnTask();
+    if (task().kind == TickKind::kTrain) accumulator_.ZeroLeaf();
     Finish({});
   }
 }
@@ -111,21 +129,33 @@ void ShardStepper::Finish(const ShardSums& sums) {
   const FloatEnvironment environment;  // this may be the program's thread
   ShardResult result{.sums = sums};
   if (task().kind == TickKind::kTrain) {
+    if (device_ != nullptr && work_.measure) device_->Measure(next_, accumulator_.Leaf());
     if (parts_) std::exchange(parts_, nullptr)->Finish();
     accumulator_.Accumulate(std::exchange(added_, false));
-    if (work_.measure) result.gradient_square = accumulator_.leaf_square();
+    if (device_ == nullptr && work_.measure) result.gradient_square = accumulator_.leaf_square();
   }
+  if (device_ != nullptr && sums_follow_) device_->SumsFollow(next_);
   output_.shards.push_back(result);
   ++next_;
-  control_.done.store(next_, std::memory_order_relaxed);
+  if (device_ == nullptr) return control_.done.store(next_, std::memory_order_relaxed);
+  device_->device().Then([&control = control_, done = next_](const Status&) {
+    control.done.store(done, std::memory_order_relaxed);
+  });
 }
 
 Status ShardStepper::End(TickOutput& output) {
   output_.data_wait = program_.data_wait() - waited_;
-  if (work_.kind == TickKind::kTrain) accumulator_.CopySums(output_.nodes);
+  const bool whole = next_ == work_.tasks.size();
+  if (work_.kind == TickKind::kTrain) {
+    if (device_ == nullptr) {
+      accumulator_.CopySums(output_.nodes);
+    } else {
+      device_->End(accumulator_, whole, output_);
+    }
+  }
   if (!output_.shards.empty()) output_.buffers = {.owner = written_.owner, .view = written_.view};
   output = std::move(output_);
-  if (status_ && next_ < work_.tasks.size()) {
+  if (status_ && !whole) {
     return Fail(ErrorCode::kCancelled, "the tick was aborted");
   }
   return status_;

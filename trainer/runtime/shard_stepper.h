@@ -11,6 +11,7 @@
 #include "trainer/collective/gradient_accumulator.h"
 #include "trainer/protocol/program.h"
 #include "trainer/runtime/compute.h"
+#include "trainer/runtime/device_tick.h"
 #include "trainer/runtime/operation.h"
 
 namespace pliant {
@@ -24,13 +25,17 @@ struct TickControl {
 // One learner's part of a tick, shard after shard. For training, `accumulator` has begun with the
 // work's blocks and buckets; `on_part` receives each finished bucket of a block, on the thread on
 // which the program reports it. The model's buffers are memory of `buffers`. Over once abandoned.
+//
+// With a `device` the part is computed only when that is done with what was queued; then Complete
+// is called.
 class ShardStepper final : public Operation {
  public:
   using OnPart = std::function<void(NodePart)>;
 
   // All of these outlive it.
   ShardStepper(ProgramView& program, GradientAccumulator& accumulator, BytePool& buffers,
-               const TickWork& work, TickControl& control, OnPart on_part);
+               const TickWork& work, TickControl& control, OnPart on_part,
+               DeviceTick* device = nullptr);
   ~ShardStepper() override;
 
   std::optional<Work> Next() override;
@@ -40,6 +45,9 @@ class ShardStepper final : public Operation {
   // Called once it is over: moves the finished part to `output`, and returns how it ended.
   // kCancelled: it was abandoned before the last shard was done.
   Status End(TickOutput& output);
+  void Complete(TickOutput& output) const {
+    if (device_ != nullptr) device_->Complete(output);
+  }
 
  private:
   class BlockParts;
@@ -57,6 +65,7 @@ class ShardStepper final : public Operation {
   const TickWork& work_;
   TickControl& control_;
   const OnPart on_part_;
+  DeviceTick* const device_;
 
   bool begun_ = false;
   Duration waited_{};  // the program's data_wait when this began
@@ -68,6 +77,7 @@ class ShardStepper final : public Operation {
   std::size_t next_ = 0;               // index of its task
   std::unique_ptr<BlockParts> parts_;  // if it completes a block
   bool added_ = false;
+  bool sums_follow_ = false;
 };
 
 }  // namespace pliant

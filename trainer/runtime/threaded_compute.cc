@@ -15,10 +15,14 @@
 #include "base/loop_notifier.h"
 #include "base/overloaded.h"
 #include "base/workers.h"
+#include "trainer/collective/buffer_pool.h"
 #include "trainer/collective/byte_pool.h"
 #include "trainer/collective/float_environment.h"
+#include "trainer/collective/float_loops.h"
+#include "trainer/collective/gradient_device.h"
 #include "trainer/collective/gradient_square.h"
 #include "trainer/runtime/compute.h"
+#include "trainer/runtime/device_tick.h"
 #include "trainer/runtime/operation.h"
 #include "trainer/runtime/program_thread.h"
 #include "trainer/runtime/shard_stepper.h"
@@ -80,27 +84,52 @@ class ChangeStepper final : public Operation {
 // Memory kept for the buffers that the model writes in a tick.
 constexpr std::size_t kBuffersKeptBytes = std::size_t{64} << 20;
 
+// What a program's thread needs to sum gradients on a device. Used again in each tick.
+struct DeviceMemories {
+  DeviceMemories(GradientDevice& on, std::size_t elements, MemorySource& sums_source)
+      : device(on),
+        pinned(kBuffersKeptBytes, on.pinned_memory()),
+        sums(elements, 0, sums_source),
+        means(elements, 1, on.memory()) {}
+
+  DeviceTick::Memory ForTick() {
+    return {.device = device, .pinned = pinned, .sums = sums, .means = means};
+  }
+
+  GradientDevice& device;
+  BytePool pinned;
+  BufferPool sums;
+  BufferPool means;
+};
+
 // The loop hands one operation at a time to the program's thread, so that what the loop prepares
 // for a tick (GradientAccumulator::Begin) never overlaps with the previous tick.
 class ThreadedCompute final : public Compute {
  public:
-  ThreadedCompute(EventLoop& loop, ProgramThread& thread, GradientAccumulator accumulator)
+  ThreadedCompute(EventLoop& loop, ProgramThread& thread, GradientAccumulator accumulator,
+                  MemorySource& sums)
       : loop_(loop),
         thread_(thread),
         program_(thread.program()),
         info_(program_.info()),
         state_(program_.State()),
         accumulator_(std::move(accumulator)),
-        notifier_(loop, [this] { OnNotified(); }) {}
+        notifier_(loop, [this] { OnNotified(); }) {
+    if (GradientDevice* const device = program_.gradient_device())
+      on_device_.emplace(*device, info_.gradient_elements, sums);
+  }
 
   ~ThreadedCompute() override {
     control_.abandoned = true;
     copier_.Stop();  // drops queued copies before either thread is waited for
     thread_.Stop();
+    if (on_device_) on_device_->device.Drain();  // before the memory of queued work is released
   }
 
   const ProgramInfo& info() const override { return info_; }
   const StateDict& state_shape() const override { return state_; }
+
+  bool keeps_whole_steps() const override { return on_device_.has_value(); }
 
   std::optional<ProgramCall> call() const override {
     if (const auto* const change = std::get_if<Change>(&running_)) {
@@ -138,28 +167,17 @@ class ThreadedCompute final : public Compute {
 
   void Commit(CommitWork work, Done<CommitOutput> done) override {
     const std::uint64_t step = work.step;
-    const auto output = std::make_shared<CommitOutput>();
-    Enqueue(Change{.kind = ProgramCall::Kind::kCommit,
-                   .step = step,
-                   .stepper = NewChange([this, work = std::move(work), output] {
-                     if (work.measure) {
-                       const FloatEnvironment environment;  // this is the program's thread
-                       output->gradient_square =
-                           GradientSquare::Of(accumulator_.cells(), work.gradient.view());
-                     }
-                     return CommitTask{.epoch = work.epoch,
-                                       .step = work.step,
-                                       .schedule_step = work.schedule_step,
-                                       .doublings = work.doublings,
-                                       .last_of_epoch = work.last_of_epoch,
-                                       .gradient = work.gradient.view(),
-                                       .buffers = work.buffers.view,
-                                       .sums = work.sums};
-                   }),
-                   .done = [output, done = std::move(done)](Status status) {
-                     if (!status) return done(std::unexpected(std::move(status).error()));
-                     done(*output);
-                   }});
+    const auto running = std::make_shared<RunningCommit>(RunningCommit{.work = std::move(work)});
+    Enqueue(
+        Change{.kind = ProgramCall::Kind::kCommit,
+               .step = step,
+               .stepper = NewChange([this, running] { return BeginCommit(*running); }),
+               .commit = running,
+               .done = [output = std::shared_ptr<const CommitOutput>(running, &running->output),
+                        done = std::move(done)](Status status) {
+                 if (!status) return done(std::unexpected(std::move(status).error()));
+                 done(*output);
+               }});
   }
 
   void Evaluated(EvaluationTask evaluation, DoneStatus done) override {
@@ -210,22 +228,33 @@ class ThreadedCompute final : public Compute {
   struct RunningTick {
     RunningTick(ThreadedCompute& compute, AskedTick tick)
         : asked(std::move(tick)),
-          stepper(compute.program_, compute.accumulator_, compute.buffers_, asked.work,
+          device(compute.NewDeviceTick(asked.work)),
+          stepper(compute.program_, compute.accumulator_,
+                  compute.on_device_ ? compute.on_device_->pinned : compute.buffers_, asked.work,
                   compute.control_,
-                  [&compute](NodePart part) { compute.HandOver(std::move(part)); }) {}
+                  [&compute](NodePart part) { compute.HandOver(std::move(part)); }, device.get()) {}
 
     AskedTick asked;
-    ShardStepper stepper;  // works on `asked`
+    std::unique_ptr<DeviceTick> device;  // nullptr: the host computes
+    ShardStepper stepper;                // both work on `asked`
   };
   // Runs on the copier's thread.
   struct Copy {
     std::function<void()> run;
+  };
+  // The input of a commit stays until a device has used it.
+  struct RunningCommit {
+    CommitWork work;
+    FloatBuffer gradient;  // on a device
+    MutableBytes lanes;    // of its squares, likewise
+    CommitOutput output;
   };
   // A change of the state, on the program's thread.
   struct Change {
     ProgramCall::Kind kind = ProgramCall::Kind::kCommit;
     std::uint64_t step = 0;
     std::unique_ptr<ChangeStepper> stepper;
+    std::shared_ptr<RunningCommit> commit = nullptr;
     DoneStatus done = nullptr;
   };
   using Asked = std::variant<AskedTick, Copy, Change>;
@@ -271,7 +300,19 @@ class ThreadedCompute final : public Compute {
     }
     ShardStepper& stepper = running_.emplace<RunningTick>(*this, std::move(tick)).stepper;
     thread_.Run(stepper, [this, &stepper](Status stepped) {
-      Over([&] { return stepped ? stepper.End(output_) : std::move(stepped); });
+      EndOnException("computation", [&] {
+        result_ = CatchAll([&] { return stepped ? stepper.End(output_) : std::move(stepped); });
+        if (!on_device_) return Over();
+        on_device_->device.Then([this, &stepper](Status computed) {
+          if (computed) {
+            stepper.Complete(output_);
+          } else {
+            output_ = {};
+            result_ = std::move(computed);
+          }
+          Over();
+        });
+      });
     });
   }
 
@@ -282,11 +323,15 @@ class ThreadedCompute final : public Compute {
   }
 
   void Begin(Change change) {
-    ChangeStepper& stepper = *running_.emplace<Change>(std::move(change)).stepper;
-    thread_.Run(stepper, [this, &stepper](Status stepped) {
-      Over([&] {
-        ended_wanted_ = program_.wants_end();
-        return stepped ? stepper.status() : std::move(stepped);
+    const Change& running = running_.emplace<Change>(std::move(change));
+    thread_.Run(*running.stepper, [this, &running](Status stepped) {
+      EndOnException("computation", [&] {
+        result_ = CatchAll([&] {
+          ended_wanted_ = program_.wants_end();
+          return stepped ? running.stepper->status() : std::move(stepped);
+        });
+        if (on_device_ && running.commit) return EndCommitOnDevice(running.commit);
+        Over();
       });
     });
   }
@@ -336,15 +381,77 @@ class ThreadedCompute final : public Compute {
 
   // ---- On the program's thread ----
 
-  void Over(const std::function<Status()>& result) {
-    EndOnException("computation", [&] {
-      result_ = CatchAll(result);
-      {
-        const std::lock_guard lock(mutex_);
-        over_ = true;
+  Result<Work> BeginCommit(RunningCommit& commit) {
+    const CommitWork& work = commit.work;
+    std::span<const float> gradient = work.gradient.view();
+    if (on_device_) {
+      gradient = OnDevice(commit);
+      if (work.measure) MeasureOnDevice(commit);
+    } else if (work.measure) {
+      const FloatEnvironment environment;  // this is the program's thread
+      commit.output.gradient_square = GradientSquare::Of(accumulator_.cells(), gradient);
+    }
+    return CommitTask{.epoch = work.epoch,
+                      .step = work.step,
+                      .schedule_step = work.schedule_step,
+                      .doublings = work.doublings,
+                      .last_of_epoch = work.last_of_epoch,
+                      .gradient = gradient,
+                      .buffers = work.buffers.view,
+                      .sums = work.sums};
+  }
+
+  std::span<const float> OnDevice(RunningCommit& commit) {
+    commit.gradient = commit.work.mean;
+    if (!commit.gradient) {
+      commit.gradient = on_device_->means.Take();
+      on_device_->device.ToDevice(std::as_bytes(commit.work.gradient.view()),
+                                  std::as_writable_bytes(commit.gradient.view()));
+    }
+    return commit.gradient.view();
+  }
+
+  static std::span<double> LanesOf(const RunningCommit& commit) {
+    return {reinterpret_cast<double*>(commit.lanes.view.data()),
+            commit.lanes.view.size() / sizeof(double)};
+  }
+
+  void MeasureOnDevice(RunningCommit& commit) {
+    const std::size_t lanes = accumulator_.cells().count() * kSquareLanes;
+    commit.lanes = on_device_->pinned.Take(lanes * sizeof(double));
+    on_device_->device.Squares(commit.gradient.view(), LanesOf(commit));
+  }
+
+  // The program's work on the commit is queued.
+  void EndCommitOnDevice(const std::shared_ptr<RunningCommit>& commit) {
+    // What is queued later is behind the last use of this memory.
+    commit->gradient = {};
+    commit->work.mean = {};
+    const bool awaited = commit->work.measure;
+    on_device_->device.Then([this, commit, awaited](Status done) {
+      if (!awaited) return;  // it only keeps the input
+      if (done) {
+        commit->output.gradient_square = GradientSquare::OfLanes(LanesOf(*commit));
+      } else {
+        result_ = std::move(done);
       }
-      notifier_.Notify();
+      Over();
     });
+    if (!awaited) Over();
+  }
+
+  std::unique_ptr<DeviceTick> NewDeviceTick(const TickWork& work) {
+    if (!on_device_) return nullptr;
+    return std::make_unique<DeviceTick>(on_device_->ForTick(), work, accumulator_.cells());
+  }
+
+  // Any thread: the running operation is over, with result_.
+  void Over() {
+    {
+      const std::lock_guard lock(mutex_);
+      over_ = true;
+    }
+    notifier_.Notify();
   }
 
   void HandOver(NodePart part) {
@@ -373,10 +480,12 @@ class ThreadedCompute final : public Compute {
   std::function<void(TickOutput)> rest_;  // of the aborted tick, until that ends
   const Lifetime lifetime_;
 
-  // Handed to the program's thread with each operation, and back when that is over.
+  // Handed to the program's thread with each operation, and back when that is over. With a device
+  // its last stop is the thread of Then.
   Running running_;
   GradientAccumulator accumulator_;
   BytePool buffers_{kBuffersKeptBytes};
+  std::optional<DeviceMemories> on_device_;  // none: the gradients are in host memory
   TickOutput output_;
   Status result_;
   bool ended_wanted_ = false;  // the program's wants_end after the change
@@ -397,8 +506,9 @@ class ThreadedCompute final : public Compute {
 }  // namespace
 
 std::unique_ptr<Compute> NewThreadedCompute(EventLoop& loop, ProgramThread& thread,
-                                            GradientAccumulator accumulator) {
-  return std::make_unique<ThreadedCompute>(loop, thread, std::move(accumulator));
+                                            GradientAccumulator accumulator,
+                                            MemorySource& sums) {
+  return std::make_unique<ThreadedCompute>(loop, thread, std::move(accumulator), sums);
 }
 
 }  // namespace pliant

@@ -20,11 +20,15 @@ void TickRunner::Begin(const Start& tick) {
   stopwatch_ = TickStopwatch(parts_.tasks.Now());
   samples_computed_ = 0;
   partial_.Ask({});
+  mean_ = {};
   const Team& team = *tick_.team;
   const bool train = tick_.plan.kind == TickKind::kTrain;
   round_.Begin(team.tick_map(), tick_.self, train && parts_.compute.info().buffer_bytes > 0,
                team.in_sync);
-  if (!train) return;
+  // One that catches up needs the gradient in host memory, and so do nodes of an aborted tick.
+  whole_ = train && parts_.compute.keeps_whole_steps() && team.in_sync.size() == 1 && !team.redo &&
+           partial_.nodes().empty();
+  if (!train || whole_) return;
   reduction_.Begin({.membership = tick_.membership,
                     .tick = tick_.number,
                     .map = &team.tick_map(),
@@ -82,6 +86,7 @@ TickWork TickRunner::MakeWork() {
     return tasks;
   };
   work.tasks = tasks_of(partial_.Ask(own));
+  if (whole_) work.whole_step = static_cast<float>(plan.samples);
   if (parts_.ledger != nullptr) ledger_tasks_ = tasks_of(own);
   return work;
 }
@@ -112,6 +117,10 @@ void TickRunner::OnOutput(const TickOutput& output) {
   }
   parts_.peers.SendToAll(FrameKind::kTrailer, EncodeTrailer(trailer));
   round_.OnLocal(trailer, partial_.buffers());
+  if (whole_) {
+    mean_ = output.mean;
+    partial_.Clear();  // its sums are gone: if the tick is aborted now, it is computed again
+  }
   tick_.owner->OnComputed();
 }
 
@@ -145,7 +154,8 @@ MutableBytes TickRunner::ReceiveBufferFor(int rank, const FrameHeader& header, s
 
 bool TickRunner::complete() const {
   if (committing_ || !round_.done()) return false;
-  return tick_.plan.kind != TickKind::kTrain || reduction_.done();
+  if (tick_.plan.kind != TickKind::kTrain) return true;
+  return whole_ ? static_cast<bool>(mean_) : reduction_.done();
 }
 
 TickOutcome TickRunner::Outcome() const {
@@ -177,7 +187,8 @@ void TickRunner::Commit(const TickOutcome& outcome, const std::optional<Evaluati
                          .schedule_step = tick_.plan.schedule_step,
                          .doublings = tick_.plan.doublings,
                          .last_of_epoch = tick_.plan.last_of_kind,
-                         .gradient = reduction_.shared_root(),
+                         .gradient = whole_ ? FloatBuffer() : reduction_.shared_root(),
+                         .mean = mean_,
                          .buffers = round_.buffers(),
                          .sums = outcome.sums,
                          .measure = IsMeasured(tick_.plan)},

@@ -93,7 +93,8 @@ class TickRunner {
 
   std::uint64_t check_state_every_steps() const { return options_.check_state_every_steps; }
   const TickPlan& plan() const { return tick_.plan; }
-  std::span<const float> gradient() const { return reduction_.root(); }  // complete(), of a step
+  // complete(), of a step of several learners
+  std::span<const float> gradient() const { return reduction_.root(); }
   Bytes buffers() const { return round_.buffers(); }
   const PartialTick& partial() const { return partial_; }
   // Compute works on the tick, and will call the tick's owner.
@@ -110,6 +111,8 @@ class TickRunner {
   Reduction reduction_;
   TickRound round_;
   PartialTick partial_;
+  bool whole_ = false;  // the step does not leave this learner's device
+  FloatBuffer mean_;    // then: TickOutput::mean
   TickStopwatch stopwatch_;
   Start tick_;
   std::vector<ShardTask> ledger_tasks_;  // of this learner in the tick, if there is a ledger

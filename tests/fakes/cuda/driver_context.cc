@@ -51,6 +51,11 @@ Driver& TheDriver() {
   return *driver;
 }
 
+int& HostWaits() {
+  thread_local int waits = 0;
+  return waits;
+}
+
 std::vector<int>& CurrentDevices() {
   thread_local std::vector<int> devices;
   return devices;
@@ -65,7 +70,7 @@ std::optional<StreamId> Call::StreamOf(void* handle) const {
 }
 
 int Call::WaitUntil(const std::function<bool()>& condition) {
-  ++state_.host_waits;
+  ++HostWaits();
   while (!timeline().RunUntil(condition)) TheDriver().released.wait(lock_);
   return timeline().error();
 }
@@ -100,7 +105,7 @@ void FakeCudaLimitMemory(long long bytes) {
 }
 
 void FakeCudaIsolate(bool isolated) { Call().state().isolated = isolated; }
-int FakeCudaHostWaits() { return Call().state().host_waits; }
+int FakeCudaHostWaits() { return HostWaits(); }
 std::size_t FakeCudaAllocated() { return Call().memory().allocated(); }
 
 const char* FakeCudaViolation(int index) {

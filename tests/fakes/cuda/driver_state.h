@@ -60,7 +60,6 @@ struct State {
   std::uint64_t last_allocation = 0;
   bool next_is_pooled = false;
   bool isolated = false;
-  int host_waits = 0;
 };
 
 // Handles of one kind are never valid as another.
@@ -86,6 +85,9 @@ struct Driver {
   std::unique_ptr<State> state;      // guarded by mutex
 };
 Driver& TheDriver();
+
+// Of this thread.
+int& HostWaits();
 
 // The devices whose contexts are current on this thread, the last one first in effect.
 std::vector<int>& CurrentDevices();

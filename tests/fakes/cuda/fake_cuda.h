@@ -45,7 +45,7 @@ void FakeCudaLimitMemory(long long bytes);
 // Importing memory of another process fails, as between containers with a GPU each.
 void FakeCudaIsolate(bool isolated);
 
-// Calls so far that made the host wait for a device.
+// Calls of this thread so far that made it wait for a device.
 int FakeCudaHostWaits();
 // Bytes of device memory that are allocated.
 std::size_t FakeCudaAllocated();

@@ -11,6 +11,7 @@ namespace {
 
 using cuda::ChecksumArguments;
 using cuda::GatherArguments;
+using cuda::SquaresArguments;
 using cuda::Thread;
 using cuda::TreeSumArguments;
 using Host = std::function<std::byte*(std::uint64_t device)>;
@@ -58,6 +59,19 @@ std::vector<Access> Touched(const ChecksumArguments& bytes, std::size_t) {
           {.begin = AddressOf(bytes.sum), .bytes = sizeof *bytes.sum, .writes = true}};
 }
 
+std::vector<Access> Touched(const SquaresArguments& squares, std::size_t) {
+  std::vector<Access> accesses;
+  for (int i = 0; i < squares.count; ++i) {
+    if (squares.data[i] == nullptr) continue;
+    accesses.push_back(
+        {.begin = AddressOf(squares.data[i]), .bytes = squares.size[i] * sizeof(float)});
+  }
+  accesses.push_back({.begin = AddressOf(squares.lanes),
+                      .bytes = std::size_t{squares.cells} * cuda::kLanes * sizeof(double),
+                      .writes = true});
+  return accesses;
+}
+
 // ---- The arguments with addresses of the host ----
 
 TreeSumArguments OnHost(TreeSumArguments sum, const Host& host) {
@@ -71,6 +85,12 @@ GatherArguments OnHost(GatherArguments gather, const Host& host) {
   Translate(gather.left, host);
   Translate(gather.out, host);
   return gather;
+}
+
+SquaresArguments OnHost(SquaresArguments squares, const Host& host) {
+  for (int i = 0; i < squares.count; ++i) Translate(squares.data[i], host);
+  Translate(squares.lanes, host);
+  return squares;
 }
 
 ChecksumArguments OnHost(ChecksumArguments bytes, const Host& host) {
@@ -123,6 +143,7 @@ std::vector<Kernel> HostKernels() {
       KernelOf<GatherArguments>("pliant_gather_f32", cuda::GatherBody<cuda::Float32>, 4),
       KernelOf<GatherArguments>("pliant_gather_f16", cuda::GatherBody<cuda::Float16>, 2),
       KernelOf<GatherArguments>("pliant_gather_bf16", cuda::GatherBody<cuda::BFloat16>, 2),
+      KernelOf<SquaresArguments>("pliant_squares", cuda::SquaresBody),
       KernelOf<ChecksumArguments>("pliant_checksum", AddChecksum),
   };
 }

@@ -73,7 +73,7 @@ class AskedForAShard final : public Operation {
       {},
       {Parameter("model.a", std::span(values_).first(2)), Parameter("model.b", {}),
        Parameter("model.c", std::span(values_).last(1))},
-      /*device=*/nullptr);
+      /*device=*/nullptr, /*gradients=*/nullptr);
 };
 
 Result<std::vector<const std::byte*>> NoDevice(std::span<const std::span<const std::byte>>) {

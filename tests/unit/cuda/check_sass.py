@@ -38,7 +38,7 @@ def problems(name: str, instructions: list[str], used: int) -> Iterator[str]:
     local = sorted({each for each in instructions if each.startswith(("LDL", "STL"))})
     if local:
         yield f"uses local memory: {', '.join(local)}"
-    if "unaligned" not in name and "checksum" not in name:
+    if not any(word in name for word in ("unaligned", "checksum", "squares")):
         for operation in ("LDG", "STG"):
             if not any(each.startswith(operation) and each.endswith(".128") for each in instructions):
                 yield f"has no {operation} of 128 bits"
@@ -49,6 +49,8 @@ def problems(name: str, instructions: list[str], used: int) -> Iterator[str]:
             yield f"fuses products with sums: {', '.join(fused)}"
         if not any(each.startswith("FMUL") for each in instructions):
             yield "has no product"
+    if "squares" in name and any(each.startswith("DFMA") for each in instructions):
+        yield "fuses squares with sums"
     if "gather" in name and any(".FTZ" in each for each in instructions):
         yield "flushes denormals"
     if used > LARGE.get(name, 80):

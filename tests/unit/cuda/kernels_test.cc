@@ -21,6 +21,7 @@
 #include "base/check.h"
 #include "trainer/checkpoint/checksum.h"
 #include "trainer/collective/float_loops.h"
+#include "trainer/collective/gradient_square.h"
 #include "trainer/collective/tree.h"
 #include "trainer/collective/tree_levels.h"
 #include "trainer/collective/tree_sum.h"
@@ -280,6 +281,28 @@ TEST_F(GatherTest, RoundsTheProductBeforeItIsAdded) {
   gather.left = gather.out;
   ASSERT_TRUE(kernels_->Gather(CudaKernels::Type::kFloat32, gather, nullptr));
   EXPECT_EQ(Read(gather.out, 1).front(), 0);
+}
+
+TEST_F(KernelsTest, SquaresGiveTheBitsOfTheCpu) {
+  const std::vector<std::size_t> sizes = {1, 2048, 2049, 7, 10'000, 4096, 4095};
+  const GradientCells cells(sizes);
+  cuda::SquaresArguments squares{.count = static_cast<int>(sizes.size())};
+  std::vector<std::vector<float>> values;
+  std::vector<const float*> tensors;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    values.push_back(Draw(sizes[i]));
+    for (float& value : values.back()) value = std::isinf(value) ? 1 : value;
+    const bool without = i == 3;
+    tensors.push_back(without ? nullptr : values.back().data());
+    squares.data[i] = without ? nullptr : OnDevice(std::span<const float>(values.back()), i % 2);
+    squares.size[i] = static_cast<std::uint32_t>(sizes[i]);
+  }
+  const std::vector<double> nothing(cells.count() * kSquareLanes, -1);
+  squares.lanes = OnDevice(std::span<const double>(nothing));
+  ASSERT_TRUE(kernels_->Squares(squares, nullptr));
+  const double expected = GradientSquare::Of(cells, sizes, tensors);
+  EXPECT_GT(expected, 0);
+  EXPECT_EQ(GradientSquare::OfLanes(Read(squares.lanes, nothing.size())), expected);
 }
 
 TEST_F(KernelsTest, ChecksumGivesTheBitsOfTheCpu) {

@@ -59,6 +59,7 @@ const ProgramDriver* ProgramDriver::Find(std::string& why) {
   if (find(driver->fail_after_, "FakeCudaFailAfter")) {
     find(driver->reset_, "FakeCudaReset");
     find(driver->violation_, "FakeCudaViolation");
+    find(driver->host_waits_, "FakeCudaHostWaits");
   }
   int device = 0;
   if (init(0) != 0 || device_get(&device, 0) != 0) {

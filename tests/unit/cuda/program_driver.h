@@ -31,6 +31,8 @@ class ProgramDriver {
   // The first violation that the stand-in has found since then: a race between streams, for
   // example. "": none.
   std::string Violation() const;
+  // Calls of this thread that made it wait for the stand-in.
+  int HostWaits() const { return host_waits_(); }
   // Lets the stand-in's copies fail after `copies` more; negative: none fails.
   void FailAfter(int copies) const { fail_after_(copies, kLaunchFailed); }
 
@@ -58,6 +60,7 @@ class ProgramDriver {
   void (*fail_after_)(int, int) = nullptr;
   void (*reset_)(std::uint64_t, int) = nullptr;
   const char* (*violation_)(int) = nullptr;
+  int (*host_waits_)() = nullptr;
 
   friend class CurrentContext;
 };

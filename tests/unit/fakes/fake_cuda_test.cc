@@ -227,20 +227,21 @@ TEST_F(FakeCudaTest, WaitsOfTheHostAreCounted) {
   const CUdeviceptr memory = Device();
   void* const stream = Stream();
   void* const event = Event();
+  const int before = FakeCudaHostWaits();
   cuMemsetD8Async(memory, 1, sizeof(Numbers), stream);
   cuMemcpyDtoHAsync_v2(Pinned(), memory, sizeof(Numbers), stream);
   cuEventRecord(event, stream);
   while (cuEventQuery(event) == kNotReady) {
   }
-  EXPECT_EQ(FakeCudaHostWaits(), 0);
+  EXPECT_EQ(FakeCudaHostWaits(), before);
   Numbers pageable{};
   cuMemcpyDtoHAsync_v2(&pageable, memory, sizeof(Numbers), stream);
-  EXPECT_EQ(FakeCudaHostWaits(), 1) << "a copy to pageable memory is no asynchronous one";
+  EXPECT_EQ(FakeCudaHostWaits(), before + 1) << "a copy to pageable memory is no asynchronous one";
   cuMemcpyDtoH_v2(Pinned(), memory, sizeof(Numbers));
   cuStreamSynchronize(stream);
   cuEventSynchronize(event);
   cuCtxSynchronize();
-  EXPECT_EQ(FakeCudaHostWaits(), 5);
+  EXPECT_EQ(FakeCudaHostWaits(), before + 5);
 }
 
 TEST_F(FakeCudaTest, AStreamThatHangsHoldsUpWhoWaitsForItOnly) {

@@ -132,7 +132,7 @@ class Work(_Sized):
         ("travels_early", c_int32),
         ("last", c_int32),
         ("doublings", c_int32),
-        ("reserved", c_int32),
+        ("device", c_int32),
         ("schedule_step", c_uint64),
     ]
 

@@ -1,0 +1,69 @@
+"""Learners whose tensors and gradients are on a GPU, here the stand-in for its driver: they grow, crash and shrink, and
+the bits are those of a learner on the host. The stand-in runs each learner's work in another order, and a race between
+streams ends the learner."""
+
+import os
+import unittest
+
+from harness import BIN, PATIENCE_SECONDS, ScenarioTest
+
+PROGRAM = [str(BIN / "device-learner")]
+
+
+class DeviceTest(ScenarioTest):
+    def start(self, job, numbers):
+        return [job.start_learner(number, FAKE_CUDA_SEED=str(number)) for number in numbers]
+
+    def device_job(self, **options):
+        """A job whose first learner trains."""
+        driver = {"LD_LIBRARY_PATH": os.environ["FAKE_CUDA"]}
+        job = self.make_job(program=PROGRAM, environment=driver, **options)
+        job.start_coordinator()
+        learners = self.start(job, [1])
+        job.plan(learners)
+        job.wait_for_members(learners)
+        job.wait_for_step(5)
+        return job, learners
+
+    def assert_bits_of_the_host(self, job, learners):
+        self.assert_completes(job, learners)
+        host = job.folder / "host"
+        host.mkdir()
+        alone = job.start_learner(99, DEVICE="host", PLIANT_COORDINATOR="", PLIANT_CHECKPOINT_DIR=str(host),
+                                  PLIANT_PACE_FILE="")
+        self.assertEqual(alone.popen.wait(PATIENCE_SECONDS), 0, alone.log)
+        self.assertEqual({each.termination()["parametersSha256"] for each in learners},
+                         {alone.termination()["parametersSha256"]})
+
+    def test_grows_crashes_shrinks_and_grows(self):
+        job, learners = self.device_job()
+        learners += self.start(job, [2, 3, 4])
+        job.plan(learners)
+        job.wait_for_members(learners)
+        learners[1].kill()
+        job.wait_for_members([learners[0], *learners[2:]])
+        job.plan([learners[2], learners[3]])
+        self.assert_drained(learners[0])
+        job.wait_for_members(learners[2:])
+        step = job.progress()["step"]
+        newcomers = self.start(job, [6])
+        job.plan(learners[2:] + newcomers)
+        job.wait_for_members(learners[2:] + newcomers)
+        job.wait_for_step(step + 5)
+        self.report_pauses(job)
+        self.assert_bits_of_the_host(job, learners[2:] + newcomers)
+
+    def test_suspended_and_resumed(self):
+        job, learners = self.device_job()
+        job.plan([])
+        self.assert_drained(learners[0])
+        step = learners[0].termination()["step"]
+        resumed = self.start(job, [2, 3])
+        job.plan(resumed)
+        job.wait_for_members(resumed)
+        self.assert_resumed_at(resumed, step)
+        self.assert_bits_of_the_host(job, resumed)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

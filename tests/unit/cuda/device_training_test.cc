@@ -1,0 +1,108 @@
+// A program that only queues work on its GPU trains to the bits of the host, without a race between
+// streams, and without waiting for the GPU. Runs with the stand-in for the driver and, if there is
+// one, with the machine's own.
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "tests/device/machine.h"
+#include "tests/device/small_program.h"
+#include "tests/unit/cuda/program_driver.h"
+
+namespace pliant {
+namespace {
+
+// Orders of the stand-in's operations. A sanitizer looks for other things than races of streams.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr std::uint64_t kSeeds = 40;
+#else
+constexpr std::uint64_t kSeeds = 500;
+#endif
+constexpr std::uint64_t kSteps = 21;  // two of them are measured
+
+class DeviceTrainingTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string why;
+    control_ = ProgramDriver::Find(why);
+    if (control_ == nullptr) GTEST_SKIP() << why;
+    driver_ = *CudaDriver::Open();
+    folder_ = std::filesystem::temp_directory_path() / ("pliant-train-" + std::to_string(getpid()));
+    std::filesystem::remove_all(folder_);
+  }
+  void TearDown() override {
+    if (control_ != nullptr && control_->is_fake()) control_->FailAfter(-1);
+    if (!folder_.empty()) std::filesystem::remove_all(folder_);
+  }
+
+  using OnCommit = std::function<void(pliant_learner*, const pliant_work&)>;
+
+  SmallProgram::Outcome Train(Machine& machine, const std::string& name, OnCommit on_commit = {}) {
+    const std::string folder = (folder_ / name).string();
+    return SmallProgram::Train(machine, {.checkpoint_dir = folder.c_str(),
+                                         .batch_size = 8,
+                                         .logical_shards = 4,
+                                         .on_commit = std::move(on_commit)});
+  }
+  SmallProgram::Outcome TrainOnHost() {
+    HostMachine host;
+    return Train(host, "host");
+  }
+
+  const ProgramDriver* control_ = nullptr;
+  std::shared_ptr<const CudaDriver> driver_;
+  std::filesystem::path folder_;
+};
+
+TEST_F(DeviceTrainingTest, GivesTheBitsOfTheHost) {
+  const SmallProgram::Outcome host = TrainOnHost();
+  EXPECT_EQ(host.reason, PLIANT_COMPLETED);
+  EXPECT_EQ(host.step, kSteps);
+  EXPECT_GT(host.loss_sum, 0);
+  CudaMachine gpu(driver_);
+  const SmallProgram::Outcome device = Train(gpu, "device");
+  EXPECT_EQ(device.reason, PLIANT_COMPLETED);
+  EXPECT_EQ(device.sha256, host.sha256);
+  EXPECT_EQ(device.loss_sum, host.loss_sum);
+  EXPECT_EQ(device.correct_sum, host.correct_sum);
+}
+
+TEST_F(DeviceTrainingTest, AStepNeverWaitsForTheDevice) {
+  if (!control_->is_fake()) GTEST_SKIP() << "only the stand-in counts";
+  CudaMachine gpu(driver_);
+  int before = -1;
+  int after = -1;
+  Train(gpu, "device", [&](pliant_learner*, const pliant_work& work) {
+    if (work.step == 2) before = control_->HostWaits();
+    if (work.step == kSteps - 1) after = control_->HostWaits();
+  });
+  EXPECT_EQ(after, before);
+  EXPECT_EQ(control_->Violation(), "");
+}
+
+TEST_F(DeviceTrainingTest, HasNoRaceInAnyOrder) {
+  if (!control_->is_fake()) GTEST_SKIP() << "a real GPU runs in its own order only";
+  const std::string expected = TrainOnHost().sha256;
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    SCOPED_TRACE(seed);
+    control_->Restart(seed);
+    CudaMachine gpu(driver_);
+    const std::string folder = "seed" + std::to_string(seed);
+    Train(gpu, folder, [&](pliant_learner* learner, const pliant_work& work) {
+      if (work.step == seed % kSteps) pliant_leave(learner);
+    });
+    const SmallProgram::Outcome rest = Train(gpu, folder);
+    ASSERT_EQ(rest.sha256, expected);
+    ASSERT_EQ(control_->Violation(), "");
+  }
+}
+
+}  // namespace
+}  // namespace pliant

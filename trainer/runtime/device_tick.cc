@@ -1,0 +1,79 @@
+#include "trainer/runtime/device_tick.h"
+
+#include <algorithm>
+
+#include "trainer/collective/float_loops.h"
+#include "trainer/collective/gradient_square.h"
+#include "trainer/collective/tree_levels.h"
+
+namespace pliant {
+
+DeviceTick::DeviceTick(Memory memory, const TickWork& work, const GradientCells& cells)
+    : memory_(memory),
+      work_(work),
+      lanes_of_gradient_(work.measure ? cells.count() * kSquareLanes : 0),
+      follow_(work.tasks.size()) {
+  const std::size_t tasks = work.tasks.size();
+  const std::size_t doubles = tasks * (2 + lanes_of_gradient_);
+  shard_memory_ = memory_.pinned.Take(doubles * sizeof(double));
+  const std::span all(reinterpret_cast<double*>(shard_memory_.view.data()), doubles);
+  sums_ = all.first(2 * tasks);
+  lanes_ = all.subspan(2 * tasks);
+}
+
+void DeviceTick::Measure(std::size_t task, std::span<const float> gradient) {
+  memory_.device.Squares(gradient,
+                         lanes_.subspan(task * lanes_of_gradient_, lanes_of_gradient_));
+}
+
+void DeviceTick::HandOut(const HeldNode& node, std::uint32_t bucket, ElementRange range,
+                         const std::function<void(NodePart)>& on_part) {
+  FloatBuffer& copy = copies_[node.node];
+  if (!copy) copy = memory_.sums.Take();
+  memory_.device.ToHost(std::as_bytes(node.sum.view().subspan(range.begin, range.size)),
+                        std::as_writable_bytes(copy.view().subspan(range.begin, range.size)));
+  memory_.device.Then(
+      [on_part, part = NodePart{.node = {.node = node.node, .sum = copy}, .bucket = bucket}](
+          const Status& copied) {
+        if (copied) on_part(part);
+      });
+}
+
+void DeviceTick::End(const GradientAccumulator& accumulator, bool whole, TickOutput& output) {
+  if (whole && work_.whole_step) {
+    std::vector<NodeIndex> nodes;
+    std::vector<std::span<const float>> sums;
+    for (const HeldNode& node : accumulator.finished()) {
+      nodes.push_back(node.node);
+      sums.emplace_back(node.sum.view());
+    }
+    output.mean = memory_.means.Take();
+    return memory_.device.Mean(LevelsOf(work_.logical_shards, nodes), sums, *work_.whole_step,
+                               output.mean.view());
+  }
+  accumulator.CopySums(output.nodes);
+  for (HeldNode& node : output.nodes) {
+    FloatBuffer& copy = copies_[node.node];
+    if (!copy) {
+      copy = memory_.sums.Take();
+      memory_.device.ToHost(std::as_bytes(node.sum.view()), std::as_writable_bytes(copy.view()));
+    }
+    node.sum = copy;
+  }
+}
+
+void DeviceTick::Complete(TickOutput& output) const {
+  for (std::size_t i = 0; i < output.shards.size(); ++i) {
+    ShardResult& shard = output.shards[i];
+    if (follow_[i]) {
+      shard.sums.loss = sums_[2 * i];
+      shard.sums.correct = sums_[2 * i + 1];
+    }
+    if (work_.measure && work_.kind == TickKind::kTrain) {
+      shard.gradient_square =
+          GradientSquare::OfLanes(lanes_.subspan(i * lanes_of_gradient_, lanes_of_gradient_));
+    }
+  }
+}
+
+}  // namespace pliant

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "trainer/collective/buckets.h"
+#include "trainer/collective/buffer_pool.h"
+#include "trainer/collective/byte_pool.h"
+#include "trainer/collective/gradient_accumulator.h"
+#include "trainer/collective/gradient_device.h"
+#include "trainer/runtime/compute.h"
+
+namespace pliant {
+
+// The part of a tick that a device computes: queues copies of its results to the host behind the
+// work that makes them, and completes the tick's output when they are there. Lives until then.
+//
+// Complete is called on any thread; all else on the program's thread.
+class DeviceTick {
+ public:
+  struct Memory {
+    GradientDevice& device;
+    BytePool& pinned;   // of the host
+    BufferPool& sums;   // of the host: copies of blocks' sums
+    BufferPool& means;  // of the device
+  };
+
+  // `work` outlives it.
+  DeviceTick(Memory memory, const TickWork& work, const GradientCells& cells);
+
+  GradientDevice& device() { return memory_.device; }
+
+  // Memory for the sums of loss and correct of the shard with this index in TickWork::tasks.
+  std::span<double> SumsOf(std::size_t task) { return sums_.subspan(2 * task, 2); }
+  // The device writes them.
+  void SumsFollow(std::size_t task) { follow_[task] = true; }
+  // Measures this shard's gradient, which is final.
+  void Measure(std::size_t task, std::span<const float> gradient);
+
+  // A bucket of a block's sum is final. `on_part` is called on another thread when its copy is
+  // there.
+  void HandOut(const HeldNode& node, std::uint32_t bucket, ElementRange range,
+               const std::function<void(NodePart)>& on_part);
+  // Queues what is left to do for the output. `whole`: all tasks were done.
+  void End(const GradientAccumulator& accumulator, bool whole, TickOutput& output);
+  // The device is done.
+  void Complete(TickOutput& output) const;
+
+ private:
+  Memory memory_;
+  const TickWork& work_;
+  const std::size_t lanes_of_gradient_;
+  MutableBytes shard_memory_;
+  std::span<double> sums_;
+  std::vector<bool> follow_;
+  std::span<double> lanes_;  // of each task's gradient, if it is measured
+  std::map<NodeIndex, FloatBuffer> copies_;  // of blocks' sums
+};
+
+}  // namespace pliant
