@@ -116,9 +116,9 @@ void CudaMachine::Squares(const float* values, std::size_t elements, double* lan
 std::vector<float> CudaMachine::Read(const float* values, std::size_t elements) {
   const CurrentCudaContext current(*driver_, context_);
   std::vector<float> read(elements);
-  Must(driver_->Check(driver_->copy_to_host(read.data(), CudaAddress(values),
-                                            elements * sizeof(float), stream_),
-                      "a copy"));
+  Must(driver_->Check(
+      driver_->copy_to_host(read.data(), CudaAddress(values), elements * sizeof(float), stream_),
+      "a copy"));
   Must(driver_->Check(driver_->stream_synchronize(stream_), "a copy"));
   return read;
 }

@@ -128,7 +128,7 @@ void SmallProgram::Compute(const pliant_work& work) {
     Must(pliant_put_gradients(learner_, gradients.data(), PLIANT_FLOAT32, machine_.device(),
                               kScale));
   }
-  // What was handed in may change.
+  // The program may change what it has handed in.
   for (const Tensor& tensor : tensors_)
     machine_.Axpy(tensor.gradient, nullptr, tensor.value, -1, tensor.elements);
   machine_.Axpy(mean_, nullptr, mean_, 0.9F, kMean);

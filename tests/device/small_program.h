@@ -31,7 +31,7 @@ class SmallProgram {
     std::int32_t reason = 0;
     int exit_code = 1;
     int loaded = 0;
-    // Of the last commit or evaluation.
+    // These are of the last commit.
     double loss_sum = 0;
     double correct_sum = 0;
   };

@@ -69,8 +69,8 @@ Result<std::unique_ptr<BoundProgram>> BoundProgram::Make(ProgramInfo info,
                                                          std::vector<BoundTensor> tensors,
                                                          std::shared_ptr<DeviceMemory> device,
                                                          std::shared_ptr<CudaGradients> gradients) {
-  std::unique_ptr<BoundProgram> program(new BoundProgram(
-      std::move(info), std::move(tensors), std::move(device), std::move(gradients)));
+  std::unique_ptr<BoundProgram> program(new BoundProgram(std::move(info), std::move(tensors),
+                                                         std::move(device), std::move(gradients)));
   RETURN_IF_ERROR(program->AllocateBuffers());
   return program;
 }

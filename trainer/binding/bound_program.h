@@ -100,9 +100,9 @@ class BoundProgram final : public ProgramView {
   Status ShardDone(const ShardSums& sums);  // answers ShardWork
   // The same with loss and correct in the device's memory. Only with device_gradients().
   Status ShardDone(double samples, std::span<const std::byte> sums);
-  Status Committed(bool taken);             // answers CommitTask
-  Status Evaluated();                       // answers EvaluationTask
-  Status Loaded();                          // answers LoadedWork
+  Status Committed(bool taken);  // answers CommitTask
+  Status Evaluated();            // answers EvaluationTask
+  Status Loaded();               // answers LoadedWork
   // Called before one of the last three answers: the training is complete with that answer.
   void Stop() { stop_ = true; }
   // As PulledThread::Refuse.

@@ -68,9 +68,8 @@ Status PutOnDevice(BoundProgram& program, std::span<const CudaGradients::Given> 
   const auto type = KernelTypeOf(format.dtype);
   if (format.on_device && type) {
     const bool add = given.size() == program.parameters() && program.can_add();
-    RETURN_IF_ERROR(device.Gather(*type, given, scale,
-                                  add ? program.left() : std::span<const float>(),
-                                  program.gradient()));
+    RETURN_IF_ERROR(device.Gather(
+        *type, given, scale, add ? program.left() : std::span<const float>(), program.gradient()));
     if (add) program.Added();
     return {};
   }

@@ -227,10 +227,10 @@ enum {
  * A program that names its stream (pliant_use_stream) need not wait for the GPU before a call, and
  * the library orders its own work by events. If it does so before pliant_start, and all parameters
  * are on the GPU, its gradients stay there as well: see `device` of pliant_work. Then no call waits
- * for the GPU while the training goes on, except pliant_gradient_norm. Without a name, each call that touches such memory
- * first waits for all earlier work of the context (cuCtxSynchronize): pliant_start, pliant_next,
- * pliant_put_gradient, pliant_put_gradients, pliant_shard_done (after shard 0), pliant_committed
- * and pliant_evaluated.
+ * for the GPU during the training, except pliant_gradient_norm. Without a name, each call that
+ * touches such memory first waits for all earlier work of the context (cuCtxSynchronize):
+ * pliant_start, pliant_next, pliant_put_gradient, pliant_put_gradients, pliant_shard_done (after
+ * shard 0), pliant_committed and pliant_evaluated.
  *
  * If a copy fails in an answer or in pliant_next, this learner ends. Without a driver calls return
  * PLIANT_FAILED; the message names the remedy. */

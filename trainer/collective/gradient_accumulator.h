@@ -114,7 +114,7 @@ class GradientAccumulator {
   std::vector<HeldNode> finished_;
   bool measure_ = false;        // each leaf must be seen
   bool measures_here_ = false;  // in host memory
-  GradientSquare square_;  // of the leaf
+  GradientSquare square_;       // of the leaf
   double leaf_square_ = 0;
   std::vector<std::span<const float>> addends_;  // scratch
 };

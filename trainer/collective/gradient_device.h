@@ -21,8 +21,8 @@ class GradientDevice : public GradientArithmetic {
  public:
   // The device's memory. Throws std::bad_alloc if there is none left.
   virtual MemorySource& memory() = 0;
-  // Host memory that the device also reads and writes, so that copies wait for nothing: small blocks
-  // of its own, and large ones of `source`, which outlives the result.
+  // Host memory that the device also reads and writes, so that copies wait for nothing: small
+  // blocks of its own, and large ones of `source`, which outlives the result.
   virtual MemorySource& pinned_memory() = 0;
   virtual std::unique_ptr<MemorySource> Pinned(MemorySource& source) = 0;
 
@@ -32,9 +32,9 @@ class GradientDevice : public GradientArithmetic {
   // The squares of a whole gradient by lane: see GradientSquare::OfLanes. `lanes` is pinned.
   virtual void Squares(std::span<const float> gradient, std::span<double> lanes) = 0;
 
-  // Copies; the host's side is pinned, otherwise they are slower. What ToHost copies does not change
-  // before Then, so that later work need not wait for it. What Report copies may change at once: it
-  // is for little.
+  // Copies; the host's side is pinned, otherwise they are slower. What ToHost copies does not
+  // change before Then, so that later work need not wait for it. What Report copies may change at
+  // once: it is for little.
   virtual void ToHost(std::span<const std::byte> from, std::span<std::byte> to) = 0;
   virtual void Report(std::span<const std::byte> from, std::span<std::byte> to) = 0;
   virtual void ToDevice(std::span<const std::byte> from, std::span<std::byte> to) = 0;

@@ -136,8 +136,10 @@ Status CudaGradients::Load() {
   int device = 0;
   RETURN_IF_ERROR(driver_->Check(driver_->device_get(&device, memory_->ordinal()), "cuDeviceGet"));
   ASSIGN_OR_RETURN(kernels_, CudaKernels::Load(driver_, device));
-  RETURN_IF_ERROR(driver_->Check(driver_->stream_create(&copies_, kCudaNonBlockingStream), "a stream"));
-  RETURN_IF_ERROR(driver_->Check(driver_->event_create(&queued_, kCudaEventWithoutTime), "an event"));
+  RETURN_IF_ERROR(
+      driver_->Check(driver_->stream_create(&copies_, kCudaNonBlockingStream), "a stream"));
+  RETURN_IF_ERROR(
+      driver_->Check(driver_->event_create(&queued_, kCudaEventWithoutTime), "an event"));
   if (cells_ > 0) {
     ASSIGN_OR_RETURN(lanes_, memory_->Allocate(cells_ * kSquareLanes * sizeof(double)));
   }
@@ -226,9 +228,9 @@ void CudaGradients::Squares(std::span<const float> gradient, std::span<double> l
   Queue([&](CudaStream stream) -> Status {
     RETURN_IF_ERROR(QueueSquares(tensors, stream));
     // On this stream: the next gradient's squares replace them.
-    return driver_->Check(driver_->copy_to_host(lanes.data(), CudaAddress(lanes_.get()),
-                                                lanes.size_bytes(), stream),
-                          "a copy to the host");
+    return driver_->Check(
+        driver_->copy_to_host(lanes.data(), CudaAddress(lanes_.get()), lanes.size_bytes(), stream),
+        "a copy to the host");
   });
 }
 
@@ -312,10 +314,9 @@ Result<double> CudaGradients::Norm(std::span<const float* const> tensors) {
   std::vector<double> lanes(cells_ * kSquareLanes);
   const Status read = Queue([&](CudaStream stream) -> Status {
     RETURN_IF_ERROR(QueueSquares(tensors, stream));
-    RETURN_IF_ERROR(driver_->Check(
-        driver_->copy_to_host(lanes.data(), CudaAddress(lanes_.get()),
-                              lanes.size() * sizeof(double), stream),
-        "a copy to the host"));
+    RETURN_IF_ERROR(driver_->Check(driver_->copy_to_host(lanes.data(), CudaAddress(lanes_.get()),
+                                                         lanes.size() * sizeof(double), stream),
+                                   "a copy to the host"));
     return driver_->Check(driver_->stream_synchronize(stream), "a copy to the host");
   });
   if (!read) return std::unexpected(read.error());

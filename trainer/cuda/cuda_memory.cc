@@ -60,8 +60,10 @@ CudaMemory::~CudaMemory() {
 Status CudaMemory::MakeStream() {
   const CurrentCudaContext current(*driver_, context_);
   RETURN_IF_ERROR(current.status());
-  RETURN_IF_ERROR(driver_->Check(driver_->stream_create(&stream_, kCudaNonBlockingStream), "a stream"));
-  RETURN_IF_ERROR(driver_->Check(driver_->event_create(&marked_, kCudaEventWithoutTime), "an event"));
+  RETURN_IF_ERROR(
+      driver_->Check(driver_->stream_create(&stream_, kCudaNonBlockingStream), "a stream"));
+  RETURN_IF_ERROR(
+      driver_->Check(driver_->event_create(&marked_, kCudaEventWithoutTime), "an event"));
   return driver_->Check(driver_->event_create(&moved_, kCudaEventWithoutTime), "an event");
 }
 

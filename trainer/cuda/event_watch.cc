@@ -8,8 +8,8 @@
 namespace pliant {
 namespace {
 
-// A peer waits for what comes next, so this is short beside a step, and long beside the driver's
-// answer of one or two microseconds.
+// A peer waits for what comes next, so this is short compared with a step, and long compared with
+// the driver's answer, which takes one or two microseconds.
 constexpr std::chrono::microseconds kPoll(20);
 constexpr unsigned long kTimerSlackNanoseconds = 1000;  // instead of 50 µs
 

@@ -14,9 +14,9 @@
 
 namespace pliant {
 
-// Tells when streams have got to a point, in the order in which they were asked about. A thread of
-// its own asks the driver again and again while there is something to wait for: a call of the driver
-// that waits could not be given up when a GPU hangs.
+// Tells when streams have reached a point, in the order of the calls. A thread of its own polls the
+// driver while there is something to wait for: a call of the driver that waits could not be
+// abandoned when a GPU hangs.
 class EventWatch {
  public:
   // The context is there as long as this is.
@@ -28,7 +28,7 @@ class EventWatch {
   // Calls `done` on the watch's thread, once all that `stream` has now is complete, or with the
   // error of the driver. The context is current.
   void Await(CudaStream stream, std::function<void(Status)> done);
-  // Calls nothing any more that it was asked before. If it is calling just now, waits for that.
+  // Forgets all that it was asked before. If it is calling just now, waits for that.
   void Drop();
 
  private:

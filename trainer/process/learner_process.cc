@@ -162,9 +162,9 @@ LearnerProcess::LearnerProcess(ProgramThread& thread, const RunLearnerOptions& o
           PinnedFor(thread.program(), environment_.shared_memory_dir.empty()
                                           ? HeapMemory()
                                           : static_cast<MemorySource&>(shared_memory_))),
-      gradients_(pinned_gradients_                          ? *pinned_gradients_
+      gradients_(pinned_gradients_                        ? *pinned_gradients_
                  : environment_.shared_memory_dir.empty() ? HeapMemory()
-                                                            : shared_memory_),
+                                                          : shared_memory_),
       thread_(thread),
       paced_(thread, environment_.pace_file),
       learner_metrics_(environment_.job) {}
@@ -197,8 +197,7 @@ Status LearnerProcess::OpenTransport() {
 
 Status LearnerProcess::OpenCompute() {
   ProgramThread& thread = environment_.pace_file.empty() ? thread_ : paced_;
-  ASSIGN_OR_RETURN(compute_,
-                   MakeCompute(loop_, thread, options_, schedule_.spec(), gradients_));
+  ASSIGN_OR_RETURN(compute_, MakeCompute(loop_, thread, options_, schedule_.spec(), gradients_));
   return {};
 }
 

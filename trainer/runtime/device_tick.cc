@@ -22,8 +22,7 @@ DeviceTick::DeviceTick(Memory memory, const TickWork& work, const GradientCells&
 }
 
 void DeviceTick::Measure(std::size_t task, std::span<const float> gradient) {
-  memory_.device.Squares(gradient,
-                         lanes_.subspan(task * lanes_of_gradient_, lanes_of_gradient_));
+  memory_.device.Squares(gradient, lanes_.subspan(task * lanes_of_gradient_, lanes_of_gradient_));
 }
 
 void DeviceTick::HandOut(const HeldNode& node, std::uint32_t bucket, ElementRange range,
@@ -32,11 +31,10 @@ void DeviceTick::HandOut(const HeldNode& node, std::uint32_t bucket, ElementRang
   if (!copy) copy = memory_.sums.Take();
   memory_.device.ToHost(std::as_bytes(node.sum.view().subspan(range.begin, range.size)),
                         std::as_writable_bytes(copy.view().subspan(range.begin, range.size)));
-  memory_.device.Then(
-      [on_part, part = NodePart{.node = {.node = node.node, .sum = copy}, .bucket = bucket}](
-          const Status& copied) {
-        if (copied) on_part(part);
-      });
+  memory_.device.Then([on_part, part = NodePart{.node = {.node = node.node, .sum = copy},
+                                                .bucket = bucket}](const Status& copied) {
+    if (copied) on_part(part);
+  });
 }
 
 void DeviceTick::End(const GradientAccumulator& accumulator, bool whole, TickOutput& output) {

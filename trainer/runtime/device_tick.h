@@ -58,7 +58,7 @@ class DeviceTick {
   MutableBytes shard_memory_;
   std::span<double> sums_;
   std::vector<bool> follow_;
-  std::span<double> lanes_;  // of each task's gradient, if it is measured
+  std::span<double> lanes_;                  // of each task's gradient, if it is measured
   std::map<NodeIndex, FloatBuffer> copies_;  // of blocks' sums
 };
 

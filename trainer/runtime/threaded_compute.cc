@@ -84,7 +84,7 @@ class ChangeStepper final : public Operation {
 // Memory kept for the buffers that the model writes in a tick.
 constexpr std::size_t kBuffersKeptBytes = std::size_t{64} << 20;
 
-// What a program's thread needs to sum gradients on a device. Used again in each tick.
+// The memory in which a device sums gradients, and that for its results. Each tick uses it again.
 struct DeviceMemories {
   DeviceMemories(GradientDevice& on, std::size_t elements, MemorySource& sums_source)
       : device(on),
@@ -168,16 +168,15 @@ class ThreadedCompute final : public Compute {
   void Commit(CommitWork work, Done<CommitOutput> done) override {
     const std::uint64_t step = work.step;
     const auto running = std::make_shared<RunningCommit>(RunningCommit{.work = std::move(work)});
-    Enqueue(
-        Change{.kind = ProgramCall::Kind::kCommit,
-               .step = step,
-               .stepper = NewChange([this, running] { return BeginCommit(*running); }),
-               .commit = running,
-               .done = [output = std::shared_ptr<const CommitOutput>(running, &running->output),
-                        done = std::move(done)](Status status) {
-                 if (!status) return done(std::unexpected(std::move(status).error()));
-                 done(*output);
-               }});
+    Enqueue(Change{.kind = ProgramCall::Kind::kCommit,
+                   .step = step,
+                   .stepper = NewChange([this, running] { return BeginCommit(*running); }),
+                   .commit = running,
+                   .done = [output = std::shared_ptr<const CommitOutput>(running, &running->output),
+                            done = std::move(done)](Status status) {
+                     if (!status) return done(std::unexpected(std::move(status).error()));
+                     done(*output);
+                   }});
   }
 
   void Evaluated(EvaluationTask evaluation, DoneStatus done) override {
@@ -229,10 +228,11 @@ class ThreadedCompute final : public Compute {
     RunningTick(ThreadedCompute& compute, AskedTick tick)
         : asked(std::move(tick)),
           device(compute.NewDeviceTick(asked.work)),
-          stepper(compute.program_, compute.accumulator_,
-                  compute.on_device_ ? compute.on_device_->pinned : compute.buffers_, asked.work,
-                  compute.control_,
-                  [&compute](NodePart part) { compute.HandOver(std::move(part)); }, device.get()) {}
+          stepper(
+              compute.program_, compute.accumulator_,
+              compute.on_device_ ? compute.on_device_->pinned : compute.buffers_, asked.work,
+              compute.control_, [&compute](NodePart part) { compute.HandOver(std::move(part)); },
+              device.get()) {}
 
     AskedTick asked;
     std::unique_ptr<DeviceTick> device;  // nullptr: the host computes
@@ -424,7 +424,7 @@ class ThreadedCompute final : public Compute {
 
   // The program's work on the commit is queued.
   void EndCommitOnDevice(const std::shared_ptr<RunningCommit>& commit) {
-    // What is queued later is behind the last use of this memory.
+    // The next use of this memory is queued behind the last one.
     commit->gradient = {};
     commit->work.mean = {};
     const bool awaited = commit->work.measure;
@@ -506,8 +506,7 @@ class ThreadedCompute final : public Compute {
 }  // namespace
 
 std::unique_ptr<Compute> NewThreadedCompute(EventLoop& loop, ProgramThread& thread,
-                                            GradientAccumulator accumulator,
-                                            MemorySource& sums) {
+                                            GradientAccumulator accumulator, MemorySource& sums) {
   return std::make_unique<ThreadedCompute>(loop, thread, std::move(accumulator), sums);
 }
 

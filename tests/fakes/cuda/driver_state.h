@@ -86,7 +86,7 @@ struct Driver {
 };
 Driver& TheDriver();
 
-// Of this thread.
+// Calls of this thread that waited.
 int& HostWaits();
 
 // The devices whose contexts are current on this thread, the last one first in effect.

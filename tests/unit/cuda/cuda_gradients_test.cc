@@ -1,6 +1,8 @@
 // The parts of a device's gradients that a whole training does not show: errors, and what happens
 // without the waits between streams.
 
+#include "trainer/cuda/cuda_gradients.h"
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -15,7 +17,6 @@
 
 #include "tests/unit/cuda/program_driver.h"
 #include "trainer/collective/buffer_pool.h"
-#include "trainer/cuda/cuda_gradients.h"
 
 namespace pliant {
 namespace {
@@ -79,8 +80,8 @@ TEST_F(CudaGradientsTest, AddsFromTheRight) {
   const FloatBuffer sum = OnDevice(1e8F);
   const FloatBuffer middle = OnDevice(3);
   const FloatBuffer right = OnDevice(3);
-  gradients_->AddUp(
-      std::vector<std::span<const float>>{sum.view(), middle.view(), right.view()}, sum.view());
+  gradients_->AddUp(std::vector<std::span<const float>>{sum.view(), middle.view(), right.view()},
+                    sum.view());
   const FloatBuffer host = PinnedBuffer();
   ToHost(sum, host);
   ASSERT_TRUE(Await());
@@ -122,10 +123,9 @@ TEST_F(CudaGradientsTest, MemoryOfTheHostIsRefusedAndChangesNothing) {
   const FloatBuffer sum = OnDevice(1);
   const std::vector<float> host(kElements);
   const CudaGradients::Given given{.data = host.data()};
-  EXPECT_EQ(gradients_->Gather(CudaKernels::Type::kFloat32, {&given, 1}, 1, {}, sum.view())
-                .error()
-                .code,
-            ErrorCode::kInvalid);
+  EXPECT_EQ(
+      gradients_->Gather(CudaKernels::Type::kFloat32, {&given, 1}, 1, {}, sum.view()).error().code,
+      ErrorCode::kInvalid);
   EXPECT_EQ(gradients_->Norm(std::vector{host.data()}).error().code, ErrorCode::kInvalid);
   EXPECT_TRUE(Await());
 }

@@ -53,6 +53,7 @@ class Shard:
     gradient: int = 0  # address of the floats to write
     travels_early: bool = False  # gradients are sent as soon as they are reported ready
     last: bool = False  # of the epoch's last step, or of the last part of its evaluation
+    on_gpu: bool = False  # the gradient's address is the GPU's
 
 
 @dataclass(frozen=True)
@@ -61,13 +62,14 @@ class Commit:
 
     epoch: int
     step: int
-    gradient: int  # address of the mean gradient, read-only
+    gradient: int  # address of the mean gradient, read-only in host memory
     gradient_elements: int
     samples: float
     loss: float  # sums over the samples
     correct: float
     last: bool = False  # the epoch's last step
     doublings: int = 0  # of the batch, since the training began
+    on_gpu: bool = False  # the gradient's address is the GPU's
 
 
 @dataclass(frozen=True)
@@ -265,6 +267,7 @@ class Learner:
                 correct=work.correct_sum,
                 last=bool(work.last),
                 doublings=work.doublings,
+                on_gpu=work.device == _native.CUDA,
             )
         if work.kind == _native.EVALUATED:
             return Evaluated(
@@ -280,13 +283,18 @@ class Learner:
         self._check(self._library.pliant_gradients_ready(self._handle, first, count))
 
     def put_gradients(
-        self, addresses: Sequence[int | None], scale: float, *, device: int = _native.CPU
+        self,
+        addresses: Sequence[int | None],
+        scale: float,
+        *,
+        device: int = _native.CPU,
+        dtype: str = "float32",
     ) -> None:
-        """Adds the gradients of all parameters: float32, contiguous, all on `device`. None: the
-        parameter has none."""
+        """Hands in gradients, by parameter: contiguous, all of this type and on this device. None:
+        this gradient is not handed in."""
         data = (ctypes.c_void_p * len(addresses))(*addresses)
-        dtype = _native.DTYPES["float32"]
-        self._check(self._library.pliant_put_gradients(self._handle, data, dtype, device, scale))
+        kind = _native.DTYPES[dtype]
+        self._check(self._library.pliant_put_gradients(self._handle, data, kind, device, scale))
 
     def data_waited(self, seconds: float) -> None:
         """Reports how long the current shard waited for its samples."""
@@ -294,6 +302,10 @@ class Learner:
 
     def shard_done(self, *, samples: float, loss: float, correct: float) -> None:
         self._check(self._library.pliant_shard_done(self._handle, samples, loss, correct))
+
+    def shard_done_on_gpu(self, *, samples: float, sums: int) -> None:
+        """The same with loss and correct in two doubles at this address of the GPU."""
+        self._check(self._library.pliant_shard_done_on(self._handle, samples, sums))
 
     def gradient_norm(
         self, addresses: Sequence[int | None], *, device: int = _native.CPU
@@ -383,4 +395,5 @@ def _shard(work: _native.Work) -> Shard:
         gradient=work.gradient or 0,
         travels_early=bool(work.travels_early),
         last=bool(work.last),
+        on_gpu=work.device == _native.CUDA,
     )

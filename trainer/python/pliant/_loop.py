@@ -197,8 +197,8 @@ class Elastic(abc.ABC, Generic[StepT]):
         self._epoch = 0
         self._doublings = 0  # of the batch, in the last commit
         # Sums of the current shard.
-        self._loss = 0.0
-        self._correct = 0.0
+        self._loss: Any = 0.0
+        self._correct: Any = 0.0
         self._loss_known = False
         self.ending: Ending | None = None
         self.on_metrics: list[Callable[[dict[str, Any]], None]] = []
@@ -340,7 +340,7 @@ class Elastic(abc.ABC, Generic[StepT]):
         """Passes the shard's gradient to the learner."""
 
     @abc.abstractmethod
-    def _evaluate_batch(self, shard: Shard) -> tuple[float, float]:
+    def _evaluate_batch(self, shard: Shard) -> tuple[Any, Any]:
         """The loss of a shard of the test set (mean or sum), and the number of correct samples."""
 
     @abc.abstractmethod
@@ -407,11 +407,15 @@ class Elastic(abc.ABC, Generic[StepT]):
         self._loss, self._correct, self._loss_known = 0.0, 0.0, False
         return self._begin_batch(shard)
 
-    def _report(self, loss: float, correct: Any) -> None:
-        self._loss += loss
+    def _report(self, loss: Any, correct: Any) -> None:
+        self._loss += self._number("the loss", loss)
         if correct is not None:
-            self._correct += one_number("the number of right samples (correct)", correct)
+            self._correct += self._number("the number of right samples (correct)", correct)
         self._loss_known = True
+
+    def _number(self, what: str, value: Any) -> Any:
+        """A number that the program reports, in a form that can be added up."""
+        return one_number(what, value)
 
     def _end_shard(self, shard: Shard) -> None:
         self._end_batch(shard)
@@ -419,10 +423,12 @@ class Elastic(abc.ABC, Generic[StepT]):
             self._notices.no_loss_is_reported()
         self._answer(shard, self._loss, self._correct)
 
-    def _answer(self, shard: Shard, loss: float, correct: float) -> None:
+    def _answer(self, shard: Shard, loss: Any, correct: Any) -> None:
         count = len(shard.samples)
-        total = loss * count if self._loss_is_mean else loss
-        self._learner.shard_done(samples=count, loss=total, correct=correct)
+        self._shard_done(count, loss * count if self._loss_is_mean else loss, correct)
+
+    def _shard_done(self, samples: int, loss: Any, correct: Any) -> None:
+        self._learner.shard_done(samples=samples, loss=loss, correct=correct)
 
     def _judge(self, commit: Commit, *, scaled: bool = False) -> bool:
         return takes_step(

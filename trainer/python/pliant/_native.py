@@ -165,6 +165,7 @@ _FUNCTIONS = {
     "pliant_put_gradients": (c_int32, [c_void_p, c_void_p, c_int32, c_int32, c_double]),
     "pliant_data_waited": (c_int32, [c_void_p, c_double]),
     "pliant_shard_done": (c_int32, [c_void_p, c_double, c_double, c_double]),
+    "pliant_shard_done_on": (c_int32, [c_void_p, c_double, c_void_p]),
     "pliant_gradient_norm": (c_int32, [c_void_p, POINTER(c_void_p), c_int32, POINTER(c_double)]),
     "pliant_committed": (c_int32, [c_void_p, c_int32]),
     "pliant_evaluated": (c_int32, [c_void_p]),

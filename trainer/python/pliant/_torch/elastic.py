@@ -29,6 +29,7 @@ from ..process import Guard
 from .batches import Batches, Collate, size_of
 from .final_model import load_final_model
 from .gradients import Gradients
+from .mirror import is_readable
 from .numerics import describe, gpu_problem, products_problem, seed_all, settle
 from .optimizer_steps import OptimizerSteps
 from .training_state import TrainingState
@@ -62,7 +63,7 @@ class TorchStep(Step):
     def report(self, loss: Any, correct: Any = None) -> None:
         """Reports the loss, for a program that calls `loss.backward()` itself. `loss`: a number or
         a tensor with one element. `correct`: the number of correct samples in the batch."""
-        self._elastic._report(one_number("the loss", loss), correct)
+        self._elastic._report(loss, correct)
 
 
 class TorchElastic(Elastic[TorchStep]):
@@ -154,7 +155,22 @@ class TorchElastic(Elastic[TorchStep]):
         if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
             raise InvalidProgram("the loss must be a tensor of one number")
         self._gradients.backward(self._scaler.scale(loss) if self._scaler else loss)
-        self._report(float(loss.detach()), correct)
+        self._report(loss, correct)
+
+    def _number(self, what: str, value: Any) -> Any:
+        # A tensor of a GPU stays there: float() would wait for it.
+        if isinstance(value, torch.Tensor) and value.numel() == 1:
+            value = value.detach()
+            if value.is_cuda and is_readable(value):
+                return value.reshape(()).double()
+        return one_number(what, value)
+
+    def _shard_done(self, samples: int, loss: Any, correct: Any) -> None:
+        on_gpu = [each for each in (loss, correct) if isinstance(each, torch.Tensor)]
+        if not on_gpu:
+            return super()._shard_done(samples, loss, correct)
+        sums = torch.stack([_like(each, on_gpu[0]) for each in (loss, correct)])
+        self._learner.shard_done_on_gpu(samples=samples, sums=sums.data_ptr())
 
     def _end_batch(self, shard: Shard) -> None:
         if not self._gradients.hand_in():
@@ -165,7 +181,7 @@ class TorchElastic(Elastic[TorchStep]):
             )
         self._state.end_batch(keeps_buffers=shard.index == 0)
 
-    def _evaluate_batch(self, shard: Shard) -> tuple[float, float]:
+    def _evaluate_batch(self, shard: Shard) -> tuple[Any, Any]:
         assert self._test is not None and self._evaluate is not None
         self._state.restore_buffers()
         batch = self._load(self._test, shard)
@@ -178,7 +194,7 @@ class TorchElastic(Elastic[TorchStep]):
         for module, training in modes:
             module.training = training
         self._state.end_evaluation()
-        return loss_and_correct(said)
+        return loss_and_correct(said, self._number)
 
     def _enter_commit(self, commit: Commit) -> None:
         self._position(commit)
@@ -226,6 +242,11 @@ class TorchElastic(Elastic[TorchStep]):
             self._optimizer_steps.remove()
         self._gradients.remove()
         self._gradients.clear()
+
+
+def _like(number: Any, other: torch.Tensor) -> torch.Tensor:
+    """The number as a tensor on the device of the other one. Filling it there waits for nothing."""
+    return number if isinstance(number, torch.Tensor) else torch.full_like(other, number)
 
 
 def attach(

@@ -64,7 +64,7 @@ class TorchFramework(Framework):
 
 def _accuracy(outputs: torch.Tensor, targets: torch.Tensor) -> float:
     """The `eva` of a custom function: accuracy in percent."""
-    return 100.0 * _correct(outputs, targets) / max(1, int(targets.shape[0]))
+    return 100.0 * float(_correct(outputs, targets)) / max(1, int(targets.shape[0]))
 
 
 def _correct_of(accuracy: Any, samples: int) -> float:
@@ -73,10 +73,10 @@ def _correct_of(accuracy: Any, samples: int) -> float:
     return 0.0 if accuracy is None else round(float(accuracy) * samples / 100.0, 6)
 
 
-def _correct(outputs: Any, targets: Any) -> float:
+def _correct(outputs: Any, targets: Any) -> Any:
     """The number of correct samples if outputs are scores of classes and targets are classes, else
-    0."""
+    0. A tensor, where the outputs are."""
     if not isinstance(outputs, torch.Tensor) or not isinstance(targets, torch.Tensor):
         return 0.0
     classes = outputs.dim() == 2 and targets.dim() == 1 and not targets.is_floating_point()
-    return float((outputs.detach().argmax(1) == targets).sum()) if classes else 0.0
+    return (outputs.detach().argmax(1) == targets).sum() if classes else 0.0

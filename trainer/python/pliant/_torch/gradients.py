@@ -1,6 +1,7 @@
 """Passes a shard's gradients to the reduction, and the reduced gradient to the parameters."""
 
 import ctypes
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -12,8 +13,12 @@ from .._learner import Commit, Learner, Shard
 from ..errors import InvalidProgram
 from .mirror import is_readable
 
-# Places are gradient buffers of shards, kept by address. A learner has one per shard, usually few.
+# Places are gradients in the learner's memory, kept by address. It has one per shard, usually few.
 _MAX_PLACES = 64
+# Gradients on a GPU are handed in together once they have so many bytes: a call has a cost.
+_BYTES_OF_A_CALL = 8 << 20
+# Types in which a learner takes them from a GPU; it adds float32.
+_GPU_TYPES = {torch.float32: "float32", torch.float16: "float16", torch.bfloat16: "bfloat16"}
 # torch.nn.utils.clip_grad_norm_ adds it: a gradient of zeros has no direction.
 _NORM_EPSILON = 1e-6
 
@@ -26,22 +31,42 @@ def _views(flat: torch.Tensor, parameters: Sequence[torch.Tensor]) -> list[torch
     return views
 
 
-def _dense(gradient: torch.Tensor) -> torch.Tensor:
-    """The gradient in the form that the learner accepts: dense float32, contiguous, on a device
-    that the learner reads."""
+class _Memory:
+    """Floats of the GPU, for torch.as_tensor."""
+
+    def __init__(self, address: int, elements: int) -> None:
+        self.__cuda_array_interface__ = {
+            "version": 3,
+            "shape": (elements,),
+            "typestr": "<f4",
+            "data": (address, False),
+        }
+
+
+def _floats_at(address: int, elements: int, gpu: torch.device | None) -> torch.Tensor:
+    """The learner's memory as a tensor. `gpu`: None for host memory."""
+    if gpu is not None:
+        return torch.as_tensor(_Memory(address, elements), device=gpu)
+    return torch.frombuffer(_native.floats_at(address, elements), dtype=torch.float32)
+
+
+def _dense(gradient: torch.Tensor, *, keep_type: bool = False) -> torch.Tensor:
+    """The gradient in a form that the learner accepts: dense, contiguous, on a device that the
+    learner reads, and float32. `keep_type`: or another type that it takes from a GPU."""
     if gradient.is_sparse:
         gradient = gradient.to_dense()
     device = gradient.device if is_readable(gradient) else "cpu"
-    return gradient.to(device=device, dtype=torch.float32).contiguous()
+    kept = keep_type and gradient.is_cuda and gradient.dtype in _GPU_TYPES
+    dtype = gradient.dtype if kept else torch.float32
+    return gradient.to(device=device, dtype=dtype).contiguous()
 
 
 def _addresses(held: Sequence[torch.Tensor | None]) -> list[int | None]:
     return [None if gradient is None else gradient.data_ptr() for gradient in held]
 
 
-def _device(held: Sequence[torch.Tensor | None]) -> int:
-    on_gpu = any(gradient is not None and gradient.is_cuda for gradient in held)
-    return _native.CUDA if on_gpu else _native.CPU
+def _device(gradient: torch.Tensor) -> int:
+    return _native.CUDA if gradient.is_cuda else _native.CPU
 
 
 def _a_second_pass() -> InvalidProgram:
@@ -72,8 +97,11 @@ class Gradients:
         self._learner = learner
         self._parameters = parameters
         self._elements = sum(parameter.numel() for parameter in parameters)
-        self._places: dict[int, list[torch.Tensor]] = {}
-        self._slots: list[torch.Tensor] = []  # empty: the gradients are not sent early
+        self._places: dict[int, tuple[torch.Tensor, list[torch.Tensor]]] = {}
+        self._early = False  # the shard's gradients are sent early
+        self._slots: list[torch.Tensor] = []  # then: their places, in host memory
+        # Or those on the GPU that are to be handed in next, by parameter.
+        self._next: dict[int, torch.Tensor] = {}
         self._overlap: bool | None = None if overlap else False  # None: not known yet
         self._hooks: list[RemovableHandle] = []  # only in shards that need them
         self._passing = False  # a backward pass started by `backward` is running
@@ -83,10 +111,11 @@ class Gradients:
         self._held: list[torch.Tensor | None] = []
         self._scale = 1.0
         self._device = parameters[0].device
-        # The mean gradient in host memory, from which a GPU copies it directly.
-        self._reduced_in_host = torch.zeros(self._elements, pin_memory=self._device.type == "cuda")
-        self._reduced = self._reduced_in_host.to(self._device)
-        self._reduced_views = _views(self._reduced, parameters)
+        self._stream: torch.cuda.Stream | None = None  # of the shard, on a GPU
+        # The mean gradient. In host memory a GPU copies it from there directly.
+        self._in_host: torch.Tensor | None = None
+        self._copied: torch.Tensor | None = None
+        self._reduced = torch.empty(0)
 
     def remove(self) -> None:
         """Removes all hooks from the model."""
@@ -96,7 +125,7 @@ class Gradients:
 
     def begin(self, shard: Shard, scale: float) -> None:
         """Begins a shard: gradients from here to `hand_in` belong to it."""
-        self._slots = []
+        self._early, self._slots, self._next = False, [], {}
         self._scale = scale
         self._passed.clear()
         self._held = [None] * len(self._parameters)
@@ -105,8 +134,13 @@ class Gradients:
         if self._overlap is None:
             self._listen(self._count)
         elif self._overlap and shard.travels_early:
-            self._slots = self._place(shard.gradient)
-            self._listen(self._hand_over)
+            self._early = True
+            if shard.on_gpu:
+                self._stream = torch.cuda.current_stream(self._device)
+                self._listen(self._hand_over_on_gpu)
+            else:
+                self._slots = self._place(shard.gradient, None)[1]
+                self._listen(self._hand_over)
 
     def backward(self, loss: torch.Tensor) -> None:
         """Adds the loss's gradient to the shard's."""
@@ -125,17 +159,27 @@ class Gradients:
         """Passes the remaining gradients to the learner. A parameter that the loss does not depend
         on has none. False: no parameter has one."""
         self._take()
-        handed_over: set[int] = self._passed if self._slots else set()
-        waiting = [i for i, gradient in enumerate(self._held) if gradient is not None]
+        handed_over: set[int] = self._passed if self._early else set()
+        waiting = {i: held for i, held in enumerate(self._held) if held is not None}
         if not handed_over.isdisjoint(waiting):
             raise _a_second_pass()
-        if waiting:
-            held = [None if gradient is None else _dense(gradient) for gradient in self._held]
-            self._learner.put_gradients(_addresses(held), self._scale, device=_device(held))
-            if self._overlap is None:
-                self._overlap = True
-        self._slots, self._held = [], []
+        self._put({**self._next, **waiting})
+        if waiting and self._overlap is None:
+            self._overlap = True
+        self._early, self._slots, self._next, self._held = False, [], {}, []
         return bool(waiting or handed_over)
+
+    def _put(self, gradients: dict[int, torch.Tensor]) -> None:
+        """Hands these in: one call for all of a type on a device."""
+        alike: dict[tuple[int, torch.dtype], dict[int, torch.Tensor]] = defaultdict(dict)
+        for i, gradient in gradients.items():
+            dense = _dense(gradient, keep_type=True)
+            alike[_device(dense), dense.dtype][i] = dense
+        for (device, dtype), some in alike.items():
+            held = [some.get(i) for i in range(len(self._parameters))]
+            self._learner.put_gradients(
+                _addresses(held), self._scale, device=device, dtype=_GPU_TYPES[dtype]
+            )
 
     def _take(self) -> None:
         for i, parameter in enumerate(self._parameters):
@@ -147,13 +191,15 @@ class Gradients:
             self._held[i] = gradient if before is None else before + gradient
             parameter.grad = None
 
-    def _place(self, address: int) -> list[torch.Tensor]:
+    def _place(
+        self, address: int, gpu: torch.device | None
+    ) -> tuple[torch.Tensor, list[torch.Tensor]]:
+        """The gradient at this address: as one tensor, and by parameter."""
         if address not in self._places:
             if len(self._places) >= _MAX_PLACES:
                 self._places.clear()
-            memory = _native.floats_at(address, self._elements)
-            flat = torch.frombuffer(memory, dtype=torch.float32)
-            self._places[address] = _views(flat, self._parameters)
+            flat = _floats_at(address, self._elements, gpu)
+            self._places[address] = flat, _views(flat, self._parameters)
         return self._places[address]
 
     def _listen(self, hook: Callable[[int, torch.Tensor], None]) -> None:
@@ -179,21 +225,53 @@ class Gradients:
         parameter.grad = None
         self._learner.gradients_ready(index, 1)
 
+    def _hand_over_on_gpu(self, index: int, parameter: torch.Tensor) -> None:
+        if not self._passing:
+            return
+        # On another stream the learner would read it too early. After the pass it may.
+        if torch.cuda.current_stream(self._device) != self._stream:
+            return
+        if index in self._passed:
+            raise _a_second_pass()
+        self._passed.add(index)
+        gradient = parameter.grad
+        assert gradient is not None
+        self._next[index] = gradient
+        parameter.grad = None
+        if sum(held.nbytes for held in self._next.values()) >= _BYTES_OF_A_CALL:
+            self._put(self._next)
+            self._next = {}
+
     def set_reduced(self, commit: Commit) -> None:
         """Sets `grad` of the parameters to the mean gradient."""
         if commit.gradient_elements != self._elements:
             raise AssertionError("the reduced gradient has another size than the parameters")
-        ctypes.memmove(self._reduced_in_host.data_ptr(), commit.gradient, 4 * self._elements)
-        if self._reduced is not self._reduced_in_host:
-            self._reduced.copy_(self._reduced_in_host, non_blocking=True)
-        for parameter, view in zip(self._parameters, self._reduced_views, strict=True):
+        if commit.on_gpu:
+            self._reduced, views = self._place(commit.gradient, self._device)
+        else:
+            self._reduced = self._copy(commit.gradient)
+            views = _views(self._reduced, self._parameters)
+        for parameter, view in zip(self._parameters, views, strict=True):
             parameter.grad = view.to(dtype=parameter.dtype)
+
+    def _copy(self, address: int) -> torch.Tensor:
+        """A copy of the gradient in host memory, on the parameters' device."""
+        if self._in_host is None or self._copied is None:
+            self._in_host = torch.zeros(self._elements, pin_memory=self._device.type == "cuda")
+            self._copied = self._in_host.to(self._device)
+        ctypes.memmove(self._in_host.data_ptr(), address, 4 * self._elements)
+        if self._copied is not self._in_host:
+            self._copied.copy_(self._in_host, non_blocking=True)
+        return self._copied
 
     def clip(self, max_norm: float) -> None:
         """Scales the parameters' gradients as torch.nn.utils.clip_grad_norm_ does. Its norm has
         other bits with each number of threads and on each device; this one does not."""
         held = [None if p.grad is None else _dense(p.grad) for p in self._parameters]
-        norm = self._learner.gradient_norm(_addresses(held), device=_device(held))
+        on_gpu = any(gradient is not None and gradient.is_cuda for gradient in held)
+        norm = self._learner.gradient_norm(
+            _addresses(held), device=_native.CUDA if on_gpu else _native.CPU
+        )
         scale = max_norm / (norm + _NORM_EPSILON)
         if scale >= 1:
             return
