@@ -239,10 +239,24 @@ Status BoundProgram::AnswerChange(const Status& kept) {
 
 Status BoundProgram::MarkState() { return device_ ? device_->Mark() : Status(); }
 
-Status BoundProgram::RestoreBuffers() { return CopyAll(committed_buffers_, live_buffers_); }
+Status BoundProgram::CopyBuffers(const StateDict& from, const StateDict& to) {
+  if (!device_gradients_) return CopyAll(from, to);
+  std::vector<DeviceMemory::Within> within;
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    if (from[i].device == nullptr) {
+      std::ranges::copy(from[i].bytes, to[i].bytes.begin());
+    } else {
+      within.push_back(
+          {.from = from[i].bytes.data(), .to = to[i].bytes.data(), .bytes = from[i].bytes.size()});
+    }
+  }
+  return within.empty() ? Status() : device_gradients_->Copy(within);
+}
+
+Status BoundProgram::RestoreBuffers() { return CopyBuffers(committed_buffers_, live_buffers_); }
 
 // The program's buffers become the committed ones.
-Status BoundProgram::CommitBuffers() { return CopyAll(live_buffers_, committed_buffers_); }
+Status BoundProgram::CommitBuffers() { return CopyBuffers(live_buffers_, committed_buffers_); }
 
 // `to` is empty unless this is shard 0.
 Status BoundProgram::SaveBuffers(std::span<std::byte> to) {

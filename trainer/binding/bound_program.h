@@ -125,6 +125,8 @@ class BoundProgram final : public ProgramView {
                std::shared_ptr<DeviceMemory> device, std::shared_ptr<CudaGradients> gradients);
 
   const ShardWork& shard() const { return std::get<ShardWork>(*work()); }
+  // Copies buffers from one place to the other.
+  Status CopyBuffers(const StateDict& from, const StateDict& to);
   Status AllocateBuffers();
   Status Prepare(const Work& work);
   Status RestoreBuffers();

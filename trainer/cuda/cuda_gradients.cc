@@ -1,5 +1,6 @@
 #include "trainer/cuda/cuda_gradients.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cmath>
@@ -21,6 +22,9 @@ namespace {
 // A GPU that hangs does not keep a learner from ending.
 constexpr std::chrono::seconds kDrain(10);
 constexpr std::chrono::milliseconds kDrainPoll(1);
+
+// A kernel counts the bytes of a block in 32 bits.
+constexpr std::size_t kMaxCopy = std::size_t{1} << 30;
 
 TreeLevels ChainOf(std::size_t addends) {
   // Each addend but the last waits on a level of its own; the last one is added to all, the nearest
@@ -305,6 +309,26 @@ Status CudaGradients::Gather(CudaKernels::Type type, std::span<const Given> give
       if (++gather.count == cuda::kMaxGathered) RETURN_IF_ERROR(launch());
     }
     return gather.count > 0 ? launch() : Status();
+  });
+}
+
+Status CudaGradients::Copy(std::span<const DeviceMemory::Within> copies) {
+  return Queue([&](CudaStream stream) -> Status {
+    cuda::CopyArguments copy;
+    const auto launch = [&]() -> Status {
+      RETURN_IF_ERROR(kernels_->Copy(copy, stream));
+      copy.count = 0;
+      return {};
+    };
+    for (const auto& [from, to, bytes] : copies) {
+      for (std::size_t begin = 0; begin < bytes; begin += kMaxCopy) {
+        copy.from[copy.count] = from + begin;
+        copy.to[copy.count] = to + begin;
+        copy.size[copy.count] = static_cast<std::uint32_t>(std::min(kMaxCopy, bytes - begin));
+        if (++copy.count == cuda::kMaxCopied) RETURN_IF_ERROR(launch());
+      }
+    }
+    return copy.count > 0 ? launch() : Status();
   });
 }
 

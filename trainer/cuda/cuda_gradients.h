@@ -57,6 +57,8 @@ class CudaGradients final : public GradientDevice {
   // this GPU; nothing was queued.
   Status Gather(CudaKernels::Type type, std::span<const Given> given, float scale,
                 std::span<const float> left, std::span<float> out);
+  // Copies within the GPU, of memory that does not overlap: one kernel for many.
+  Status Copy(std::span<const DeviceMemory::Within> copies);
   // The Euclidean norm of float32 tensors of the parameters' sizes. nullptr: zero. Waits for it.
   // kInvalid: likewise.
   Result<double> Norm(std::span<const float* const> tensors);

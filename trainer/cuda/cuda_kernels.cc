@@ -73,6 +73,7 @@ Result<std::unique_ptr<CudaKernels>> CudaKernels::Load(std::shared_ptr<const Cud
   find(kernels->gather_[static_cast<std::size_t>(Type::kFloat32)], "gather_f32");
   find(kernels->gather_[static_cast<std::size_t>(Type::kFloat16)], "gather_f16");
   find(kernels->gather_[static_cast<std::size_t>(Type::kBFloat16)], "gather_bf16");
+  find(kernels->copy_, "copy");
   find(kernels->squares_, "squares");
   find(kernels->checksum_, "checksum");
   if (!found) return std::unexpected(found.error());
@@ -148,6 +149,17 @@ Status CudaKernels::Gather(Type type, cuda::GatherArguments gather, CudaStream s
   }
   if (blocks == 0) return {};
   return Launch(gather_[static_cast<std::size_t>(type)], blocks, &gather, stream);
+}
+
+Status CudaKernels::Copy(cuda::CopyArguments copy, CudaStream stream) const {
+  CHECK(copy.count <= cuda::kMaxCopied, "the caller checks it");
+  std::uint32_t blocks = 0;
+  for (int i = 0; i < copy.count; ++i) {
+    copy.first_block[i] = blocks;
+    blocks += (copy.size[i] + cuda::kCopiedByBlock - 1) / cuda::kCopiedByBlock;
+  }
+  if (blocks == 0) return {};
+  return Launch(copy_, blocks, &copy, stream);
 }
 
 Status CudaKernels::Squares(cuda::SquaresArguments squares, CudaStream stream) const {

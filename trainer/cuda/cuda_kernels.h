@@ -29,6 +29,8 @@ class CudaKernels {
   Status TreeSum(cuda::TreeSumArguments sum, const TreeLevels& levels, CudaStream stream) const;
   // `gather` has data, offset and size; data are of this type.
   Status Gather(Type type, cuda::GatherArguments gather, CudaStream stream) const;
+  // `copy` has from, to and size.
+  Status Copy(cuda::CopyArguments copy, CudaStream stream) const;
   // `squares` has data, size and lanes.
   Status Squares(cuda::SquaresArguments squares, CudaStream stream) const;
   Status Checksum(const cuda::ChecksumArguments& bytes, CudaStream stream) const;
@@ -49,6 +51,7 @@ class CudaKernels {
   std::array<Function, 4> balanced_sum_{};  // of 2, 4, 8 and 16 inputs
   Function tree_sum_unaligned_ = nullptr;
   std::array<Function, 3> gather_{};  // by Type
+  Function copy_ = nullptr;
   Function squares_ = nullptr;
   Function checksum_ = nullptr;
 };

@@ -43,6 +43,19 @@ struct GatherArguments {
   float* out = nullptr;         // may be `left`
 };
 
+// Blocks of memory of a launch that copies them.
+inline constexpr int kMaxCopied = 160;
+inline constexpr unsigned kCopiedByBlock = 16384;  // bytes
+
+// Copies blocks of memory, which do not overlap.
+struct CopyArguments {
+  const std::byte* from[kMaxCopied] = {};
+  std::byte* to[kMaxCopied] = {};
+  std::uint32_t size[kMaxCopied] = {};         // bytes, at least 1
+  std::uint32_t first_block[kMaxCopied] = {};  // blocks of threads before it
+  int count = 0;                               // of the blocks of memory
+};
+
 // Adds the checksum of `size` bytes to *sum. `words` begins on a boundary of 8.
 struct ChecksumArguments {
   const std::uint64_t* words = nullptr;
@@ -67,5 +80,6 @@ inline constexpr unsigned kLanes = 8;    // of a cell
 static_assert(sizeof(TreeSumArguments) <= 4096);
 static_assert(sizeof(GatherArguments) <= 4096);
 static_assert(sizeof(SquaresArguments) <= 4096);
+static_assert(sizeof(CopyArguments) <= 4096);
 
 }  // namespace pliant::cuda

@@ -32,6 +32,8 @@ PLIANT_KERNEL(pliant_gather_f32, GatherArguments) { GatherBody<Float32>(argument
 PLIANT_KERNEL(pliant_gather_f16, GatherArguments) { GatherBody<Float16>(arguments, Self()); }
 PLIANT_KERNEL(pliant_gather_bf16, GatherArguments) { GatherBody<BFloat16>(arguments, Self()); }
 
+PLIANT_KERNEL(pliant_copy, CopyArguments) { CopyBody(arguments, Self()); }
+
 PLIANT_KERNEL(pliant_squares, SquaresArguments) { SquaresBody(arguments, Self()); }
 
 PLIANT_KERNEL(pliant_checksum, ChecksumArguments) {

@@ -219,6 +219,25 @@ __device__ __forceinline__ void GatherBody(const GatherArguments& gather, Thread
   }
 }
 
+// ---- Copy ----
+
+__device__ __forceinline__ void CopyBody(const CopyArguments& copy, Thread self) {
+  const int block = TensorAt(copy.first_block, copy.count, self.block);
+  const unsigned begin = (self.block - copy.first_block[block]) * kCopiedByBlock;
+  const unsigned rest = copy.size[block] - begin;
+  const unsigned size = rest < kCopiedByBlock ? rest : kCopiedByBlock;
+  const std::byte* const from = copy.from[block] + begin;
+  std::byte* const to = copy.to[block] + begin;
+  unsigned done = 0;  // bytes at the beginning
+  if (IsAlignedFor<float4>(from) && IsAlignedFor<float4>(to)) {
+    constexpr unsigned kVector = sizeof(float4);
+    done = size / kVector * kVector;
+    for (unsigned i = self.thread; i < done / kVector; i += kThreads)
+      reinterpret_cast<float4*>(to)[i] = reinterpret_cast<const float4*>(from)[i];
+  }
+  for (unsigned i = done + self.thread; i < size; i += kThreads) to[i] = from[i];
+}
+
 // ---- Squares ----
 
 // A thread is one lane of a cell. The square of a float is exact in fp64.

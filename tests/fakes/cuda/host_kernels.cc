@@ -10,6 +10,7 @@ namespace pliant::fake_cuda {
 namespace {
 
 using cuda::ChecksumArguments;
+using cuda::CopyArguments;
 using cuda::GatherArguments;
 using cuda::SquaresArguments;
 using cuda::Thread;
@@ -59,6 +60,15 @@ std::vector<Access> Touched(const ChecksumArguments& bytes, std::size_t) {
           {.begin = AddressOf(bytes.sum), .bytes = sizeof *bytes.sum, .writes = true}};
 }
 
+std::vector<Access> Touched(const CopyArguments& copy, std::size_t) {
+  std::vector<Access> accesses;
+  for (int i = 0; i < copy.count; ++i) {
+    accesses.push_back({.begin = AddressOf(copy.from[i]), .bytes = copy.size[i]});
+    accesses.push_back({.begin = AddressOf(copy.to[i]), .bytes = copy.size[i], .writes = true});
+  }
+  return accesses;
+}
+
 std::vector<Access> Touched(const SquaresArguments& squares, std::size_t) {
   std::vector<Access> accesses;
   for (int i = 0; i < squares.count; ++i) {
@@ -85,6 +95,14 @@ GatherArguments OnHost(GatherArguments gather, const Host& host) {
   Translate(gather.left, host);
   Translate(gather.out, host);
   return gather;
+}
+
+CopyArguments OnHost(CopyArguments copy, const Host& host) {
+  for (int i = 0; i < copy.count; ++i) {
+    Translate(copy.from[i], host);
+    Translate(copy.to[i], host);
+  }
+  return copy;
 }
 
 SquaresArguments OnHost(SquaresArguments squares, const Host& host) {
@@ -143,6 +161,7 @@ std::vector<Kernel> HostKernels() {
       KernelOf<GatherArguments>("pliant_gather_f32", cuda::GatherBody<cuda::Float32>, 4),
       KernelOf<GatherArguments>("pliant_gather_f16", cuda::GatherBody<cuda::Float16>, 2),
       KernelOf<GatherArguments>("pliant_gather_bf16", cuda::GatherBody<cuda::BFloat16>, 2),
+      KernelOf<CopyArguments>("pliant_copy", cuda::CopyBody),
       KernelOf<SquaresArguments>("pliant_squares", cuda::SquaresBody),
       KernelOf<ChecksumArguments>("pliant_checksum", AddChecksum),
   };

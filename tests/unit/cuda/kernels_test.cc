@@ -283,6 +283,28 @@ TEST_F(GatherTest, RoundsTheProductBeforeItIsAdded) {
   EXPECT_EQ(Read(gather.out, 1).front(), 0);
 }
 
+TEST_F(KernelsTest, CopiesEveryByteAndNoOther) {
+  const std::vector<std::size_t> sizes = {1, 16, 40'000, 16'384, 7, 4'099, 16'385};
+  cuda::CopyArguments copy{.count = static_cast<int>(sizes.size())};
+  std::vector<std::vector<std::byte>> contents;
+  const std::byte untouched{0xee};
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    contents.emplace_back(sizes[i]);
+    for (std::byte& each : contents.back()) each = static_cast<std::byte>(random_());
+    const std::vector<std::byte> room(sizes[i] + 1, untouched);
+    copy.from[i] = OnDevice(std::span<const std::byte>(contents.back()), i % 3 == 1 ? 1 : 0);
+    copy.to[i] = OnDevice(std::span<const std::byte>(room), i % 3 == 2 ? 1 : 0);
+    copy.size[i] = static_cast<std::uint32_t>(sizes[i]);
+  }
+  ASSERT_TRUE(kernels_->Copy(copy, nullptr));
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    std::vector<std::byte> copied = Read(copy.to[i], sizes[i] + 1);
+    EXPECT_EQ(copied.back(), untouched);
+    copied.pop_back();
+    EXPECT_EQ(copied, contents[i]);
+  }
+}
+
 TEST_F(KernelsTest, SquaresGiveTheBitsOfTheCpu) {
   const std::vector<std::size_t> sizes = {1, 2048, 2049, 7, 10'000, 4096, 4095};
   const GradientCells cells(sizes);

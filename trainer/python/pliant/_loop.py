@@ -15,23 +15,11 @@ from ._notices import Notices
 from ._numbers import one_number
 from ._settings import Settings, whole_or_none
 from ._states import Counters, Stateful
+from ._watcher import Watcher
 from .errors import InvalidProgram, PliantError, TrainingFailed
 from .process import Guard
 
 _LEARNERS_MAX = 1 << 16
-
-
-class Watcher:
-    """Observes a training while it runs: see Elastic.watch."""
-
-    def begin(self, elastic: "Elastic[Any]") -> None:
-        """Called by Elastic.watch, before the first step, on every learner."""
-
-    def on_metrics(self, line: dict[str, Any]) -> None:
-        """Called with each line of metrics.jsonl, on one learner at a time."""
-
-    def end(self) -> None:
-        """Called on every learner when it ends, for any reason."""
 
 
 class Step:
