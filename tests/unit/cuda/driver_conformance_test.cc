@@ -1,4 +1,4 @@
-// What the library relies on in NVIDIA's driver. The stand-in and a real driver pass the same
+// These tests state what the library relies on in NVIDIA's driver. The stand-in and a real one pass them.
 // tests.
 
 #include <array>
