@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "tests/simulation/run_shards.h"
 #include "trainer/collective/gradient_square.h"
+#include "trainer/collective/tree_sum.h"
 
 namespace pliant::sim {
 
@@ -101,8 +102,9 @@ void SimCompute::NextShard(const std::shared_ptr<Tick>& tick) {
     loop_.PostAfter(delay_(0), [this, tick] {
       queue_.front().tick = nullptr;  // too late to abort it
       if (tick->ticks_aborted) {
-        tick->rest(Run(*tick, tick->shards, [](std::size_t, const NodePart&) {}));
+        tick->rest(RestOf(*tick));
       } else {
+        if (tick->work.whole_step) whole_ = tick;
         tick->done(tick->output);
       }
       EndOperation();
@@ -121,9 +123,15 @@ void SimCompute::NextPart(const std::shared_ptr<Tick>& tick, Duration every) {
     }
     const NodePart part = std::move(parts.front());
     parts.pop_front();
-    if (!tick->ticks_aborted) tick->on_part(part);
+    if (!tick->ticks_aborted && !tick->work.whole_step) tick->on_part(part);
     NextPart(tick, every);
   });
+}
+
+TickOutput SimCompute::RestOf(const Tick& tick) {
+  Tick aborted = tick;
+  aborted.work.whole_step.reset();
+  return Run(aborted, tick.shards, [](std::size_t, const NodePart&) {});
 }
 
 TickOutput SimCompute::Run(const Tick& tick, std::size_t shards, const OnPart& on_part) {
@@ -136,11 +144,20 @@ TickOutput SimCompute::Run(const Tick& tick, std::size_t shards, const OnPart& o
       program_, accumulator_, buffers_, work,
       [&](const NodePart& part) { on_part(output.shards.size(), part); }, output);
   CHECK(status.has_value(), "the toy program does not fail");
+  if (work.whole_step && shards == tick.work.tasks.size()) {
+    TreeSum tree({.logical_shards = work.logical_shards, .blocks_of_rank = {work.blocks}});
+    std::vector<std::span<const float>> sums;
+    for (const HeldNode& node : output.nodes) sums.emplace_back(node.sum.view());
+    output.mean = FloatBuffer(program_.info().gradient_elements);
+    tree.Sum(sums, *work.whole_step, output.mean.view());
+    output.nodes.clear();
+  }
   return output;
 }
 
 void SimCompute::RunTick(TickWork work, Compute::OnPart on_part, DoneTick done) {
   auto tick = std::make_shared<Tick>();
+  whole_ = nullptr;
   tick->number = ++ticks_;
   tick->work = std::move(work);
   tick->on_part = std::move(on_part);
@@ -153,25 +170,32 @@ void SimCompute::AbortTick(std::function<void(TickOutput)> rest) {
   std::erase_if(queue_, [&](const Operation& operation) {
     return operation.tick != nullptr && operation.tick != running;
   });
-  if (running == nullptr) return loop_.Post([rest = std::move(rest)] { rest({}); });
+  if (running == nullptr) {
+    const std::shared_ptr<Tick> whole = std::exchange(whole_, nullptr);
+    if (whole == nullptr) return loop_.Post([rest = std::move(rest)] { rest({}); });
+    loop_.PostAfter(delay_(0), [this, whole, rest = std::move(rest)] { rest(RestOf(*whole)); });
+    return;
+  }
   running->ticks_aborted = true;
   running->rest = std::move(rest);
 }
 
 void SimCompute::Commit(CommitWork work, Done<CommitOutput> done) {
+  whole_ = nullptr;
   Enqueue({.tick = nullptr, .work = [this, work = std::move(work), done] {
+             const FloatBuffer& gradient = work.mean ? work.mean : work.gradient;
              const Status status = program_.Commit({.epoch = work.epoch,
                                                     .step = work.step,
                                                     .schedule_step = work.schedule_step,
                                                     .doublings = work.doublings,
-                                                    .gradient = work.gradient.view(),
+                                                    .gradient = gradient.view(),
                                                     .buffers = work.buffers.view,
                                                     .sums = work.sums});
              check_();
              CommitOutput output;
              if (work.measure) {
                output.gradient_square =
-                   GradientSquare::Of(CellsOf(program_.info()), work.gradient.view());
+                   GradientSquare::Of(CellsOf(program_.info()), gradient.view());
              }
              done(status.transform([&] { return output; }));
            }});

@@ -105,6 +105,10 @@ class SimCompute final : public Compute {
              std::function<Duration(std::size_t shards)> delay,
              std::function<void(const ShardTask&)> on_shard, std::function<void()> check);
 
+  // As with a device: a step that this learner computes alone is handed over as its mean only.
+  bool keeps_whole_steps_too = false;
+
+  bool keeps_whole_steps() const override { return keeps_whole_steps_too; }
   const ProgramInfo& info() const override { return program_.info(); }
   const StateDict& state_shape() const override { return shape_; }
   std::optional<ProgramCall> call() const override;  // only while it computes a shard: other calls
@@ -142,6 +146,8 @@ class SimCompute final : public Compute {
   // Computes the first `shards` shards of the tick.
   using OnPart = std::function<void(std::size_t shard, const NodePart& part)>;
   TickOutput Run(const Tick& tick, std::size_t shards, const OnPart& on_part);
+  // The finished part of an aborted tick.
+  TickOutput RestOf(const Tick& tick);
 
   EventLoop& loop_;
   Program& program_;
@@ -154,6 +160,7 @@ class SimCompute final : public Compute {
                                  // detected
   std::deque<Operation> queue_;  // the front operation runs
   std::uint64_t ticks_ = 0;      // requested so far
+  std::shared_ptr<Tick> whole_;  // a whole step that is computed and not committed
 };
 
 }  // namespace pliant::sim

@@ -34,7 +34,8 @@ struct TickWork {
   BucketSizes buckets = Reduction::kBucketSizes;
   bool parts_early = true;  // hand out each finished bucket; false: when its block is done
   // With keeps_whole_steps(): this learner computes the whole step, of so many samples, and nobody
-  // else needs its sums. They become TickOutput::mean; there are neither parts nor nodes.
+  // else needs its sums. They become TickOutput::mean; there are neither parts nor nodes, except
+  // for AbortTick.
   std::optional<float> whole_step;
 };
 
@@ -97,7 +98,7 @@ class Compute {
   virtual void RunTick(TickWork work, OnPart on_part, DoneTick done) = 0;
   // Aborts the queued or running RunTick: its callbacks are no longer called. It ends after the
   // current shard; then `rest` receives what is finished. If no RunTick is running, `rest` receives
-  // an empty output.
+  // an empty output; but after a whole step that was not committed, it receives that step's nodes.
   virtual void AbortTick(std::function<void(TickOutput)> rest) = 0;
 
   virtual void Commit(CommitWork work, Done<CommitOutput> done) = 0;

@@ -60,6 +60,16 @@ void DeviceTick::End(const GradientAccumulator& accumulator, bool whole, TickOut
   }
 }
 
+void DeviceTick::CopyNodes(const GradientAccumulator& accumulator, const Memory& memory,
+                           std::vector<HeldNode>& nodes) {
+  accumulator.CopySums(nodes);
+  for (HeldNode& node : nodes) {
+    const FloatBuffer copy = memory.sums.Take();
+    memory.device.ToHost(std::as_bytes(node.sum.view()), std::as_writable_bytes(copy.view()));
+    node.sum = copy;
+  }
+}
+
 void DeviceTick::Complete(TickOutput& output) const {
   for (std::size_t i = 0; i < output.shards.size(); ++i) {
     ShardResult& shard = output.shards[i];

@@ -51,6 +51,10 @@ class DeviceTick {
   // The device is done.
   void Complete(TickOutput& output) const;
 
+  // Queues copies of all sums of `accumulator` to memory of the host: the nodes of the output.
+  static void CopyNodes(const GradientAccumulator& accumulator, const Memory& memory,
+                        std::vector<HeldNode>& nodes);
+
  private:
   Memory memory_;
   const TickWork& work_;

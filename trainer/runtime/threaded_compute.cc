@@ -17,14 +17,12 @@
 #include "base/workers.h"
 #include "trainer/collective/buffer_pool.h"
 #include "trainer/collective/byte_pool.h"
-#include "trainer/collective/float_environment.h"
-#include "trainer/collective/float_loops.h"
 #include "trainer/collective/gradient_device.h"
-#include "trainer/collective/gradient_square.h"
 #include "trainer/runtime/compute.h"
 #include "trainer/runtime/device_tick.h"
 #include "trainer/runtime/operation.h"
 #include "trainer/runtime/program_thread.h"
+#include "trainer/runtime/running_commit.h"
 #include "trainer/runtime/shard_stepper.h"
 #include "trainer/runtime/spare_copy.h"
 
@@ -136,6 +134,7 @@ class ThreadedCompute final : public Compute {
     std::erase_if(queue_,
                   [](const Asked& queued) { return std::holds_alternative<AskedTick>(queued); });
     if (!std::holds_alternative<RunningTick>(running_)) {
+      if (whole_ && idle()) return SaveWhole(*std::exchange(whole_, std::nullopt), std::move(rest));
       return Post([rest = std::move(rest)] { rest({}); });
     }
     CHECK(rest_ == nullptr, "a tick is aborted once");
@@ -145,15 +144,18 @@ class ThreadedCompute final : public Compute {
 
   void Commit(CommitWork work, Done<CommitOutput> done) override {
     const std::uint64_t step = work.step;
-    const auto running = std::make_shared<RunningCommit>(RunningCommit{.work = std::move(work)});
+    const auto running = std::make_shared<RunningCommit>(std::move(work));
     Enqueue(Change{.kind = ProgramCall::Kind::kCommit,
                    .step = step,
-                   .stepper = NewChange([this, running] { return BeginCommit(*running); }),
+                   .stepper = NewChange([this, running] {
+                     if (!on_device_) return running->Begin(accumulator_.cells(), nullptr);
+                     const DeviceTick::Memory device = on_device_->ForTick();
+                     return running->Begin(accumulator_.cells(), &device);
+                   }),
                    .commit = running,
-                   .done = [output = std::shared_ptr<const CommitOutput>(running, &running->output),
-                            done = std::move(done)](Status status) {
+                   .done = [running, done = std::move(done)](Status status) {
                      if (!status) return done(std::unexpected(std::move(status).error()));
-                     done(*output);
+                     done(running->output());
                    }});
   }
 
@@ -220,13 +222,6 @@ class ThreadedCompute final : public Compute {
   struct Copy {
     std::function<void()> run;
   };
-  // The input of a commit stays until a device has used it.
-  struct RunningCommit {
-    CommitWork work;
-    FloatBuffer gradient;  // on a device
-    MutableBytes lanes;    // of its squares, likewise
-    CommitOutput output;
-  };
   // A change of the state, on the program's thread.
   struct Change {
     ProgramCall::Kind kind = ProgramCall::Kind::kCommit;
@@ -270,6 +265,7 @@ class ThreadedCompute final : public Compute {
   }
 
   void Begin(AskedTick tick) {
+    whole_.reset();
     control_.abandoned = false;
     control_.done = 0;
     if (tick.work.kind == TickKind::kTrain) {
@@ -301,6 +297,7 @@ class ThreadedCompute final : public Compute {
   }
 
   void Begin(Change change) {
+    whole_.reset();
     const Change& running = running_.emplace<Change>(std::move(change));
     thread_.Run(*running.stepper, [this, &running](Status stepped) {
       EndOnException("computation", [&] {
@@ -335,6 +332,7 @@ class ThreadedCompute final : public Compute {
     const Lifetime::Watch watch = lifetime_.watch();
     if (auto* const tick = std::get_if<RunningTick>(&running_)) {
       EndTick(std::move(tick->asked.done));
+      if (!watch.over() && saving_) return;  // the next one begins afterwards
     } else {
       auto& change = std::get<Change>(running_);
       wants_end_ = ended_wanted_;
@@ -348,68 +346,46 @@ class ThreadedCompute final : public Compute {
     running_ = TickOver{};  // nothing is left to abort
     const std::function<void(TickOutput)> rest = std::exchange(rest_, nullptr);
     TickOutput output = std::exchange(output_, {});
-    if (rest != nullptr) {
+    if (rest != nullptr && output.mean) {
+      SaveWhole(std::move(output), rest);
+    } else if (rest != nullptr) {
       rest(std::move(output));
     } else if (!result_) {
       done(std::unexpected(std::move(result_).error()));
     } else {
+      if (output.mean) whole_ = output;
       done(std::move(output));
     }
   }
 
+  // Gives the nodes of a whole step to `rest`, instead of its mean.
+  void SaveWhole(TickOutput output, std::function<void(TickOutput)> rest) {
+    running_ = TickOver{};
+    saving_ = true;
+    output.mean = {};
+    DeviceTick::CopyNodes(accumulator_, on_device_->ForTick(), output.nodes);
+    on_device_->device.Then(
+        [this, output = std::move(output), rest = std::move(rest)](const Status& saved) {
+          Post([this, output = saved ? output : TickOutput(), rest] {
+            saving_ = false;
+            const Lifetime::Watch watch = lifetime_.watch();
+            rest(output);
+            if (!watch.over()) BeginNext();
+          });
+        });
+  }
+
   // ---- On the program's thread ----
 
-  Result<Work> BeginCommit(RunningCommit& commit) {
-    const CommitWork& work = commit.work;
-    std::span<const float> gradient = work.gradient.view();
-    if (on_device_) {
-      gradient = OnDevice(commit);
-      if (work.measure) MeasureOnDevice(commit);
-    } else if (work.measure) {
-      const FloatEnvironment environment;  // this is the program's thread
-      commit.output.gradient_square = GradientSquare::Of(accumulator_.cells(), gradient);
-    }
-    return CommitTask{.epoch = work.epoch,
-                      .step = work.step,
-                      .schedule_step = work.schedule_step,
-                      .doublings = work.doublings,
-                      .last_of_epoch = work.last_of_epoch,
-                      .gradient = gradient,
-                      .buffers = work.buffers.view,
-                      .sums = work.sums};
-  }
-
-  std::span<const float> OnDevice(RunningCommit& commit) {
-    commit.gradient = commit.work.mean;
-    if (!commit.gradient) {
-      commit.gradient = on_device_->means.Take();
-      on_device_->device.ToDevice(std::as_bytes(commit.work.gradient.view()),
-                                  std::as_writable_bytes(commit.gradient.view()));
-    }
-    return commit.gradient.view();
-  }
-
-  static std::span<double> LanesOf(const RunningCommit& commit) {
-    return {reinterpret_cast<double*>(commit.lanes.view.data()),
-            commit.lanes.view.size() / sizeof(double)};
-  }
-
-  void MeasureOnDevice(RunningCommit& commit) {
-    const std::size_t lanes = accumulator_.cells().count() * kSquareLanes;
-    commit.lanes = on_device_->pinned.Take(lanes * sizeof(double));
-    on_device_->device.Squares(commit.gradient.view(), LanesOf(commit));
-  }
-
-  // The program's work on the commit is queued.
+  // The program's work on the commit is queued. If nothing of the device is awaited, this only
+  // keeps the commit's memory until the device has used it.
   void EndCommitOnDevice(const std::shared_ptr<RunningCommit>& commit) {
-    // The next use of this memory is queued behind the last one.
-    commit->gradient = {};
-    commit->work.mean = {};
-    const bool awaited = commit->work.measure;
+    commit->Release();
+    const bool awaited = commit->awaited();
     on_device_->device.Then([this, commit, awaited](Status done) {
-      if (!awaited) return;  // it only keeps the input
+      if (!awaited) return;
       if (done) {
-        commit->output.gradient_square = GradientSquare::OfLanes(LanesOf(*commit));
+        commit->Complete();
       } else {
         result_ = std::move(done);
       }
@@ -456,6 +432,8 @@ class ThreadedCompute final : public Compute {
   int copies_running_ = 0;
   bool wants_end_ = false;
   std::function<void(TickOutput)> rest_;  // of the aborted tick, until that ends
+  std::optional<TickOutput> whole_;       // the last operation: a whole step, not committed
+  bool saving_ = false;                   // its nodes are being copied
   const Lifetime lifetime_;
 
   // Handed to the program's thread with each operation, and back when that is over. With a device

@@ -119,13 +119,15 @@ void TickRunner::OnOutput(const TickOutput& output) {
   round_.OnLocal(trailer, partial_.buffers());
   if (whole_) {
     mean_ = output.mean;
-    partial_.Clear();  // its sums are gone: if the tick is aborted now, it is computed again
+    partial_.Clear();  // its sums are still on the device
   }
   tick_.owner->OnComputed();
 }
 
 void TickRunner::Abort() {
-  if (!computing_ || std::exchange(aborting_, true)) return;
+  const bool on_device = static_cast<bool>(std::exchange(mean_, {}));
+  if (!(computing_ || on_device) || std::exchange(aborting_, true)) return;
+  computing_ = true;
   parts_.compute.AbortTick(parts_.tasks.Guard<TickOutput>([this](const TickOutput& rest) {
     computing_ = aborting_ = false;
     partial_.Add(tick_.plan.kind, tick_.team->map.logical_shards, rest);
@@ -188,7 +190,7 @@ void TickRunner::Commit(const TickOutcome& outcome, const std::optional<Evaluati
                          .doublings = tick_.plan.doublings,
                          .last_of_epoch = tick_.plan.last_of_kind,
                          .gradient = whole_ ? FloatBuffer() : reduction_.shared_root(),
-                         .mean = mean_,
+                         .mean = std::exchange(mean_, {}),
                          .buffers = round_.buffers(),
                          .sums = outcome.sums,
                          .measure = IsMeasured(tick_.plan)},

@@ -69,7 +69,7 @@ class TickRunner {
   // Computes this learner's part, except what it has finished already.
   void ComputePart();
   // Aborts the tick; no further part of it is sent. Parts::aborted is called when the finished part
-  // is saved; not if nothing is being computed. A repeated call does nothing.
+  // is saved; not if it is saved already. A repeated call does nothing.
   void Abort();
   // For a frame of the running tick. kInvalid, kConflict, kAlreadyExists: not what `rank` should
   // send.

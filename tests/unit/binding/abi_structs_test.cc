@@ -107,8 +107,10 @@ TEST(AbiStructs, AGradientIsOfFloats) {
   EXPECT_TRUE(format->on_device);
   EXPECT_EQ(format->scale, 0.5);
   EXPECT_FALSE(GradientFormatOf(PLIANT_FLOAT32, PLIANT_CPU, 1)->on_device);
-  EXPECT_THAT(GradientFormatOf(PLIANT_FLOAT16, PLIANT_CPU, 1).error().message,
-              HasSubstr("it must be PLIANT_FLOAT32 or PLIANT_FLOAT64"));
+  EXPECT_EQ(GradientFormatOf(PLIANT_FLOAT16, PLIANT_CUDA, 1)->dtype, DType::kFloat16);
+  EXPECT_EQ(GradientFormatOf(PLIANT_BFLOAT16, PLIANT_CPU, 1)->dtype, DType::kBFloat16);
+  EXPECT_THAT(GradientFormatOf(PLIANT_INT64, PLIANT_CPU, 1).error().message,
+              HasSubstr("it must be PLIANT_FLOAT32, PLIANT_FLOAT64, PLIANT_FLOAT16"));
   EXPECT_THAT(GradientFormatOf(PLIANT_FLOAT32, 9, 1).error().message, HasSubstr("device is 9"));
 }
 

@@ -33,6 +33,7 @@ class DeviceTrainingTest : public testing::Test {
     std::string why;
     control_ = ProgramDriver::Find(why);
     if (control_ == nullptr) GTEST_SKIP() << why;
+    if (control_->is_fake()) control_->Restart(1);
     driver_ = *CudaDriver::Open();
     folder_ = std::filesystem::temp_directory_path() / ("pliant-train-" + std::to_string(getpid()));
     std::filesystem::remove_all(folder_);

@@ -1,5 +1,5 @@
-// These tests state what the library relies on in NVIDIA's driver. The stand-in and a real one pass them.
-// tests.
+// These tests state what the library relies on in NVIDIA's driver. The stand-in and a real one pass
+// them. tests.
 
 #include <array>
 #include <chrono>

@@ -84,6 +84,7 @@ struct TickerOf final : TickRunner::Owner, SampleLedger {
     team = MakeTeam(view.current(), std::move(in_sync),
                     finished.empty() ? std::vector<std::vector<NodeIndex>>(ranks) : finished, split,
                     tick);
+    if (not_first) team.OnCommitted();
     group.applied_ticks = tick;
     computed_shards.clear();
     times_computed = times_aborted = 0;
@@ -162,6 +163,7 @@ struct TickerOf final : TickRunner::Owner, SampleLedger {
   Trailer says;
   int times_aborted = 0;
   int times_computed = 0;
+  bool not_first = false;  // the ticks that begin are not the first ones of their membership
   std::optional<Error> failed;
   std::vector<std::string> ledger;
   std::optional<TickRunner> runner;
@@ -198,6 +200,62 @@ TEST(TickRunner, AloneItIsCompleteWithItsOwnPart) {
   LearnerStats stats;
   it.runner->CountInto(stats);
   EXPECT_EQ(stats.samples, 16U) << "only this tick's samples";
+}
+
+TEST(TickRunner, AloneAStepMayStayOnTheDevice) {
+  SimEventLoop loop;
+  TickerOf host(loop, 1, 0);
+  TickerOf device(loop, 1, 0);
+  device.compute.keeps_whole_steps_too = device.not_first = true;
+  device.Begin(kFirstStep);
+  EXPECT_FALSE(device.runner->complete());
+  device.Compute();
+  ASSERT_TRUE(device.runner->complete());
+  EXPECT_TRUE(device.runner->partial().nodes().empty());
+  device.Commit();
+  host.ComputeTick(kFirstStep);
+  host.Commit();
+  EXPECT_EQ(device.program.Hash(), host.program.Hash());
+}
+
+// Whenever it is aborted, its finished shards serve the next membership.
+class AbortedOnTheDevice : public testing::TestWithParam<int> {};
+
+INSTANTIATE_TEST_SUITE_P(AfterHalfShards, AbortedOnTheDevice, testing::Values(5, 8, 10));
+
+TEST_P(AbortedOnTheDevice, AStepIsNotComputedAgain) {
+  SimEventLoop loop;
+  TickerOf first(loop, 1, 0);
+  first.compute.keeps_whole_steps_too = first.not_first = true;
+  first.Begin(kFirstStep);
+  first.runner->ComputePart();
+  loop.RunFor(kShardTime / 2 * GetParam() + milliseconds(1));
+  first.runner->Abort();
+  EXPECT_TRUE(first.runner->aborting());
+  loop.RunFor(seconds(1));
+  EXPECT_FALSE(first.runner->busy());
+  EXPECT_EQ(first.times_aborted, 1);
+  const std::size_t finished = first.computed_shards.size();
+  EXPECT_EQ(finished, GetParam() == 5 ? 3U : 4U);
+  const std::vector<NodeIndex> nodes = first.runner->partial().node_indices();
+  EXPECT_FALSE(nodes.empty());
+
+  TickerOf second(loop, 2, 1);
+  first.Enter({1, 2}, 2);
+  second.Enter({1, 2}, 2);
+  first.transport.connected.insert(Ticking(1));
+  first.not_first = false;
+  first.Begin(kFirstStep, {nodes, {}});
+  first.Compute();
+  second.Begin(kFirstStep, {nodes, {}});
+  second.Take(first);
+  second.Compute();
+  EXPECT_EQ(first.computed_shards.size() + second.computed_shards.size(), 4 - finished);
+  first.Take(second);
+  second.Take(first);
+  first.Take(second);
+  ASSERT_TRUE(first.runner->complete());
+  EXPECT_EQ(first.Gradient(), WhatComesOf(kFirstStep).gradient);
 }
 
 TEST(TickRunner, AStepIsCompleteWithTrailersBuffersAndGradient) {

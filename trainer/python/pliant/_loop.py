@@ -15,11 +15,23 @@ from ._notices import Notices
 from ._numbers import one_number
 from ._settings import Settings, whole_or_none
 from ._states import Counters, Stateful
-from ._watcher import Watcher
 from .errors import InvalidProgram, PliantError, TrainingFailed
 from .process import Guard
 
 _LEARNERS_MAX = 1 << 16
+
+
+class Watcher:
+    """Observes a training while it runs: see Elastic.watch."""
+
+    def begin(self, elastic: "Elastic[Any]") -> None:
+        """Called by Elastic.watch, before the first step, on every learner."""
+
+    def on_metrics(self, line: dict[str, Any]) -> None:
+        """Called with each line of metrics.jsonl, on one learner at a time."""
+
+    def end(self) -> None:
+        """Called on every learner when it ends, for any reason."""
 
 
 class Step:
@@ -483,11 +495,3 @@ class Elastic(abc.ABC, Generic[StepT]):
             if ending.reason == "Completed":
                 raise
             traceback.print_exc()  # the caller raises the ending instead, which matters more
-
-
-def request_learners(learners: int | None) -> None:
-    """Calls Elastic.request_learners of the training that runs in this process. Raises
-    InvalidProgram if none runs."""
-    if Elastic.present is None:
-        raise InvalidProgram("request_learners: no training runs in this process")
-    Elastic.present.request_learners(learners)

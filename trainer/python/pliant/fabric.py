@@ -15,9 +15,8 @@ from . import _parameters
 from ._accelerator import logical_shards, make_folders
 from ._attach import is_keras
 from ._fabric import Framework, Script
-from ._loop import Elastic
+from ._loop import Elastic, Watcher
 from ._say import say
-from ._watcher import Watcher
 
 # Arguments of the old product that are ignored: their meaning there, and what replaces them.
 _NOT_USED = {
