@@ -282,7 +282,12 @@ std::optional<std::string> LearnerSession::NextMetricsLine() {
   return line;
 }
 
-void LearnerSession::Fail(const Error& error) {
+void LearnerSession::Fail(const Error& given) {
+  Error error = given;
+  // A framework reports a broken GPU in words of its own.
+  if (device_ && error.code == ErrorCode::kUnavailable) {
+    if (const Status health = device_->health(); !health) error.code = health.error().code;
+  }
   if (!program_) {  // the runtime never ran
     const int exit_code = FailLearner(run_.environment.termination_log, error);
     const std::lock_guard lock(mutex_);

@@ -103,6 +103,13 @@ Result<CudaStream> CudaMemory::program_stream() const {
   return Fail(ErrorCode::kConflict, "the program has not named its stream: see pliant_use_stream");
 }
 
+Status CudaMemory::health() const {
+  const CurrentCudaContext current(*driver_, context_);
+  RETURN_IF_ERROR(current.status());
+  const int result = driver_->event_query(marked_);
+  return result == kCudaNotReady ? Status() : driver_->Check(result, "the GPU");
+}
+
 Result<std::shared_ptr<std::byte>> CudaMemory::Allocate(std::size_t bytes) {
   const CurrentCudaContext current(*driver_, context_);
   RETURN_IF_ERROR(current.status());

@@ -32,6 +32,9 @@ class CudaMemory final : public DeviceMemory {
   // kConflict: the program has not named one.
   Result<CudaStream> program_stream() const;
 
+  // The error that has broken the context, if one has. Does not wait.
+  Status health() const;
+
   const std::shared_ptr<const CudaDriver>& driver() const { return driver_; }
   CudaContext context() const { return context_; }
   int ordinal() const { return ordinal_; }

@@ -33,11 +33,12 @@ void WriteTermination(const std::filesystem::path& path, const TerminationMessag
 }
 
 int EndWith(const LearnerExit& exit, const std::filesystem::path& termination_log) {
+  const bool failed = exit.reason == LeftReason::kFailed;
   WriteTermination(termination_log, {.reason = exit.reason,
+                                     .broken = failed && exit.code == ErrorCode::kBroken,
                                      .step = exit.step,
                                      .message = exit.message,
                                      .parameters_sha256 = exit.parameters_sha256});
-  const bool failed = exit.reason == LeftReason::kFailed;
   log::Write(failed ? log::Level::kError : log::Level::kInfo, "learner ends",
              {{"reason", ToString(exit.reason)},
               {"step", exit.step},

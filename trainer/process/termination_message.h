@@ -16,6 +16,7 @@ inline constexpr std::size_t kMaxTerminationBytes = 4096;
 // How a learner ended, for the operator (docs/contracts.md §3).
 struct TerminationMessage {
   LeftReason reason = LeftReason::kFailed;
+  bool broken = false;  // with kFailed: the machine's hardware is
   std::uint64_t step = 0;
   std::string message;
   std::string parameters_sha256;

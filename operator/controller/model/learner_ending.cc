@@ -107,6 +107,10 @@ std::optional<LearnerEnding> EndingOf(const api::Pod& pod) {
     // The kubelet restarted, and the container was gone: how it ended is unknown.
     ending.end = LearnerEnd::kNodeFault;
     ending.message = "its node restarted, or lost it";
+  } else if (ran && ending.exit_code != 0 && words.reason == "GpuFault") {
+    // Whoever reports this falsely keeps only their own job off a node for a while.
+    ending.end = LearnerEnd::kNodeFault;
+    ending.message = Format("its GPU is broken: {}", ending.message);
   } else if (!ran && !pod.reason.empty()) {  // "UnexpectedAdmissionError", "OutOfcpu", "NodeLost"
     ending.end = LearnerEnd::kNodeFault;
     if (ending.message.empty()) ending.message = pod.reason;

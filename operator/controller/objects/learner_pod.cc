@@ -16,6 +16,10 @@ using nlohmann::json;
 
 constexpr std::string_view kSecretPath = "/etc/pliant/learner";
 constexpr std::string_view kCheckpointPath = "/checkpoints";
+// Programs exchange data between their processes there: workers that load data, and NCCL. A
+// container's own has 64 MiB.
+constexpr std::string_view kSharedMemoryPath = "/dev/shm";
+constexpr std::string_view kSharedMemory = "pliant-shared-memory";
 constexpr int kNodeLostSeconds = 30;
 // Added to the grace period: time to notify a learner, and for its termination message.
 constexpr int kGraceSlackSeconds = 15;
@@ -97,6 +101,14 @@ json Environment(const api::ElasticTrainingJob& job, const api::FrozenTraining& 
   return environment;
 }
 
+bool Mounts(const json& mounts, std::string_view path) {
+  return std::ranges::any_of(mounts, [&](const json& mount) {
+    std::string at = TextAt(mount, "mountPath");
+    while (at.ends_with('/')) at.pop_back();
+    return at == path;
+  });
+}
+
 // `other_resource`: counts as GPU in other pools, where the same template may have been used.
 void OverlayContainer(json& container, json environment, const std::string& gpu_resource,
                       const std::string& other_resource, int gpus) {
@@ -120,6 +132,8 @@ void OverlayContainer(json& container, json environment, const std::string& gpu_
   json& mounts = ListAt(container, "volumeMounts");
   PutNamed(mounts, {{"name", "pliant-checkpoints"}, {"mountPath", kCheckpointPath}});
   PutNamed(mounts, {{"name", "pliant-learner"}, {"mountPath", kSecretPath}, {"readOnly", true}});
+  if (!Mounts(mounts, kSharedMemoryPath))
+    PutNamed(mounts, {{"name", kSharedMemory}, {"mountPath", kSharedMemoryPath}});
   container["terminationMessagePath"] = "/dev/termination-log";
   // A program that crashes leaves only what it logged last, for example a traceback.
   container["terminationMessagePolicy"] = "FallbackToLogsOnError";
@@ -164,6 +178,8 @@ void AddVolumes(json& spec, const api::ElasticTrainingJob& job, std::int64_t ter
   PutNamed(volumes, std::move(checkpoints));
   PutNamed(volumes, {{"name", "pliant-learner"},
                      {"secret", {{"secretName", LearnerSecretName(job.meta, term)}}}});
+  // Its pages count as memory of the container that writes them, and are limited likewise.
+  PutNamed(volumes, {{"name", kSharedMemory}, {"emptyDir", {{"medium", "Memory"}}}});
 }
 
 }  // namespace

@@ -73,6 +73,12 @@ TEST(LearnerEnding, IsToldFromExitCodeLastWordsAndConditions) {
        With(Ended(running, 137, "The container could not be located when the pod was terminated"),
             [](api::Pod& pod) { pod.containers[0].terminated->reason = "ContainerStatusUnknown"; }),
        LearnerEnd::kNodeFault, "its node restarted, or lost it"},
+      {"on a broken GPU",
+       Ended(running, 1, R"({"reason":"GpuFault","step":7,"message":"CUDA: ECC"})"),
+       LearnerEnd::kNodeFault, "its GPU is broken: CUDA: ECC"},
+      {"on a broken GPU, as it says, but without an error",
+       Ended(running, 0, R"({"reason":"GpuFault","message":"so what"})"), LearnerEnd::kFailed,
+       "so what"},
       {"refused by its node",
        With(running,
             [](api::Pod& pod) {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/format.h"
 #include "tests/unit/controller/job_fixture.h"
 
 namespace pliant::controller {
@@ -30,6 +31,18 @@ json EnvOf(const json& pod) {
   return values;
 }
 
+TEST(LearnerPod, ASharedMemoryOfTheTemplateStays) {
+  for (const char* const path : {"/dev/shm", "/dev/shm/"}) {
+    const json pod = PodOf(Format(R"({{"spec": {{
+        "volumes": [{{"name": "mine", "emptyDir": {{"medium": "Memory", "sizeLimit": "8Gi"}}}}],
+        "containers": [{{"name": "learner", "volumeMounts": [
+            {{"name": "mine", "mountPath": "{}"}}]}}]}}}})", path));
+    const json& mounts = pod.at("/spec/containers/0/volumeMounts"_json_pointer);
+    EXPECT_EQ(mounts.at(0).at("mountPath"), path);
+    EXPECT_EQ(mounts.size(), 3U) << mounts;
+  }
+}
+
 TEST(LearnerPod, HasWhatALearnerNeeds) {
   const json pod = PodOf(NewJob().spec.learner_template.json);
   EXPECT_EQ(pod.at("/metadata/name"_json_pointer), "digits-1a2b3-4");
@@ -52,14 +65,18 @@ TEST(LearnerPod, HasWhatALearnerNeeds) {
                 {"key": "kubernetes.io/hostname", "operator": "In", "values": ["host-1"]}]}])"));
   EXPECT_EQ(spec.at("volumes"), json::parse(R"([
       {"name": "pliant-checkpoints", "persistentVolumeClaim": {"claimName": "checkpoints"}},
-      {"name": "pliant-learner", "secret": {"secretName": "digits-1a2b3-learner-3"}}])"));
+      {"name": "pliant-learner", "secret": {"secretName": "digits-1a2b3-learner-3"}},
+      {"name": "pliant-shared-memory", "emptyDir": {"medium": "Memory"}}])"));
   ASSERT_EQ(spec.at("tolerations").size(), 2u);
   EXPECT_EQ(spec.at("tolerations").at(0).at("tolerationSeconds"), 30);
 
   const json& container = spec.at("containers").at(0);
   EXPECT_EQ(container.at("image"), "example/train:1");
   EXPECT_EQ(container.at("/resources/limits"_json_pointer), json({{"nvidia.com/gpu", "1"}}));
-  EXPECT_EQ(container.at("volumeMounts").size(), 2u);
+  EXPECT_EQ(container.at("volumeMounts"), json::parse(R"([
+      {"name": "pliant-checkpoints", "mountPath": "/checkpoints"},
+      {"name": "pliant-learner", "mountPath": "/etc/pliant/learner", "readOnly": true},
+      {"name": "pliant-shared-memory", "mountPath": "/dev/shm"}])"));
 
   const json env = EnvOf(pod);
   EXPECT_EQ(env.size(), 24u);
@@ -162,7 +179,7 @@ TEST(LearnerPod, KeepsTheTemplateButOursWins) {
   EXPECT_EQ(spec.at("nodeSelector"), json({{"zone", "z"}}));
   EXPECT_EQ(spec.at("schedulingGates").size(), 2u);
   EXPECT_EQ(spec.at("tolerations").size(), 2u) << "the template's own toleration stays";
-  EXPECT_EQ(spec.at("volumes").size(), 3u);
+  EXPECT_EQ(spec.at("volumes").size(), 4u);
   for (const json& term :
        spec.at("/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/"
                "nodeSelectorTerms"_json_pointer)) {

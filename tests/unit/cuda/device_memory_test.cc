@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <optional>
@@ -13,6 +14,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "tests/unit/cuda/program_driver.h"
 #include "trainer/binding/pliant.h"
 #include "trainer/cuda/cuda_driver.h"
@@ -320,6 +322,34 @@ TEST_F(DeviceMemoryTest, OfTheHostIsNone) {
   EXPECT_EQ(pliant_put_gradients(learner_, all.data(), PLIANT_FLOAT32, PLIANT_CUDA, 1), PLIANT_OK)
       << "none of them was accepted before: " << pliant_last_error();
   Close();
+}
+
+TEST_F(DeviceMemoryTest, OneThatIsBrokenIsTheNodesFailure) {
+  if (!driver_->is_fake()) GTEST_SKIP() << "a real GPU does not fail on request";
+  std::filesystem::create_directories(folder_);
+  const std::string log = (folder_ / "termination-log").string();
+  ::setenv("PLIANT_TERMINATION_LOG", log.c_str(), 1);
+  for (const auto& [error, reason] :
+       {std::pair(ProgramDriver::kUncorrectableEcc, "GpuFault"),
+        std::pair(ProgramDriver::kLaunchFailed, "Failed")}) {
+    driver_->Restart(1);
+    Open("device");
+    Tensor weights(driver_, {1, 2, 3, 4, 5});
+    ASSERT_EQ(Register("model.w", PLIANT_PARAMETER, weights.data(), PLIANT_CUDA), PLIANT_OK);
+    ASSERT_EQ(pliant_start(learner_), PLIANT_OK) << pliant_last_error();
+    ASSERT_EQ(Next().kind, PLIANT_TRAIN);
+    driver_->FailAfter(0, error);
+    weights.QueueWrite();
+    // As frameworks do, the program has waited for its GPU and says so in its own words.
+    EXPECT_EQ(driver_->Broken(), error);
+    ASSERT_EQ(pliant_fail(learner_, 0, "RuntimeError: CUDA error"), PLIANT_OK);
+    EXPECT_EQ(Next().kind, PLIANT_END);
+    driver_->FailAfter(-1);
+    Close();
+    EXPECT_THAT(*ReadFile(log), HasSubstr(reason));
+    EXPECT_THAT(*ReadFile(log), HasSubstr("RuntimeError: CUDA error"));
+  }
+  ::unsetenv("PLIANT_TERMINATION_LOG");
 }
 
 TEST_F(DeviceMemoryTest, OneThatFailsEndsTheLearner) {

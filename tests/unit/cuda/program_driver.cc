@@ -117,6 +117,11 @@ void ProgramDriver::Queue(void* to, const void* from, std::size_t bytes) const {
   Must(to_device_async_(reinterpret_cast<DevicePointer>(to), from, bytes, stream_), "queue");
 }
 
+int ProgramDriver::Broken() const {
+  const CurrentContext current(*this);
+  return synchronize_();
+}
+
 void ProgramDriver::Read(void* to, const void* from, std::size_t bytes) const {
   const CurrentContext current(*this);
   Must(synchronize_(), "synchronize");

@@ -19,11 +19,16 @@ class ProgramDriver {
   // Only queues the copy, on a separate stream: `from` is pinned and must not change until the copy
   // was waited for.
   void Queue(void* to, const void* from, std::size_t bytes) const;
+  // Waits for everything queued. The error of the context; 0: it has none.
+  int Broken() const;
   // Waits for everything queued, then reads.
   void Read(void* to, const void* from, std::size_t bytes) const;
 
   // The stream of Queue.
   void* stream() const { return stream_; }
+
+  static constexpr int kLaunchFailed = 719;
+  static constexpr int kUncorrectableEcc = 214;
 
   bool is_fake() const { return fail_after_ != nullptr; }
   // The stand-in begins again, and runs what is queued in the order of this seed. Nobody uses it.
@@ -34,11 +39,10 @@ class ProgramDriver {
   // Calls of this thread that made it wait for the stand-in.
   int HostWaits() const { return host_waits_(); }
   // Lets the stand-in's copies fail after `copies` more; negative: none fails.
-  void FailAfter(int copies) const { fail_after_(copies, kLaunchFailed); }
+  void FailAfter(int copies, int error = kLaunchFailed) const { fail_after_(copies, error); }
 
  private:
   using DevicePointer = std::uint64_t;
-  static constexpr int kLaunchFailed = 719;
 
   // CHECKs that a call succeeded, because these tests need a working driver.
   static void Must(int result, const char* what);

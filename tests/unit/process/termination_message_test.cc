@@ -25,6 +25,11 @@ TEST(TerminationMessage, IsTheJsonOfTheContract) {
       R"({"reason":"Completed","step":1200,"message":"say \"done\"","parametersSha256":"ab12"})");
 }
 
+TEST(TerminationMessage, ABrokenGpuHasAReasonOfItsOwn) {
+  EXPECT_EQ(Encode({.broken = true, .step = 3, .message = "ECC"}),
+            R"({"reason":"GpuFault","step":3,"message":"ECC"})");
+}
+
 TEST(TerminationMessage, ALongMessageIsCutAtACharacter) {
   const std::string kPieces[] = {"x", "ü", "€", "𝄞", "\n", "\"", "\xff"};
   for (const std::string& piece : kPieces) {
