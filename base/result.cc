@@ -26,8 +26,6 @@ std::string_view ToString(ErrorCode code) {
       return "Cancelled";
     case ErrorCode::kCorrupt:
       return "Corrupt";
-    case ErrorCode::kBroken:
-      return "Broken";
     case ErrorCode::kInternal:
       return "Internal";
   }

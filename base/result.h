@@ -21,7 +21,6 @@ enum class ErrorCode {
   kTimeout,        // back off and try again; the request may have been carried out
   kCancelled,      // the caller asked for it
   kCorrupt,        // stored bytes do not verify: use the copy before them
-  kBroken,         // the machine's hardware: another machine must do it
   kInternal,       // a bug on one of the two sides
 };
 

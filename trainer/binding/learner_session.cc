@@ -202,6 +202,7 @@ Status LearnerSession::Start() {
     program_ = std::move(given);
   };
   set_program(std::move(program));
+  if (device_) run_.broken = [device = device_] { return device->broken(); };
   Status begun = CatchAll([this] { thread_ = std::jthread([this] { Run(); }); });
   if (!begun) set_program(nullptr);  // no runtime would ever give it work
   return begun;
@@ -282,12 +283,7 @@ std::optional<std::string> LearnerSession::NextMetricsLine() {
   return line;
 }
 
-void LearnerSession::Fail(const Error& given) {
-  Error error = given;
-  // A framework reports a broken GPU in words of its own.
-  if (device_ && error.code == ErrorCode::kUnavailable) {
-    if (const Status health = device_->health(); !health) error.code = health.error().code;
-  }
+void LearnerSession::Fail(const Error& error) {
   if (!program_) {  // the runtime never ran
     const int exit_code = FailLearner(run_.environment.termination_log, error);
     const std::lock_guard lock(mutex_);

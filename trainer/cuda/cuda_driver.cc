@@ -1,8 +1,5 @@
 #include "trainer/cuda/cuda_driver.h"
 
-#include <algorithm>
-#include <array>
-
 #include <dlfcn.h>
 
 #include "base/format.h"
@@ -15,19 +12,13 @@ constexpr std::string_view kRemedy =
     "requests nvidia.com/gpu, the node has NVIDIA's container toolkit), or pass host memory "
     "(PLIANT_CPU)";
 
-// CUDA_ERROR_DEVICE_UNAVAILABLE, _ECC_UNCORRECTABLE, _NVLINK_UNCORRECTABLE. An illegal address or a
-// failed launch may be the program's own fault.
-constexpr std::array kBroken = {46, 214, 220};
-
 }  // namespace
 
 Status CudaDriver::Check(int result, std::string_view what) const {
   if (result == kCudaSuccess) return {};
   const char* name = nullptr;
   if (get_error_name(result, &name) != kCudaSuccess || name == nullptr) name = "an unknown error";
-  const ErrorCode code =
-      std::ranges::contains(kBroken, result) ? ErrorCode::kBroken : ErrorCode::kUnavailable;
-  return Fail(code, Format("CUDA: {}: {}", what, name));
+  return Fail(ErrorCode::kUnavailable, Format("CUDA: {}: {}", what, name));
 }
 
 Result<std::shared_ptr<const CudaDriver>> CudaDriver::Open(const std::string& path) {

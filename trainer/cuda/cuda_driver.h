@@ -35,7 +35,7 @@ struct CudaDriver {
   // name for the dynamic linker, or a file.
   static Result<std::shared_ptr<const CudaDriver>> Open(const std::string& path = "libcuda.so.1");
 
-  // The error as a status; kBroken: of the GPU's hardware. `what`: for people, what was tried.
+  // The error as a status. `what`: for people, what was tried.
   Status Check(int result, std::string_view what) const;
 
   int (*init)(unsigned) = nullptr;

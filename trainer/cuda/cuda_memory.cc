@@ -1,5 +1,7 @@
 #include "trainer/cuda/cuda_memory.h"
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <string_view>
 #include <utility>
@@ -14,6 +16,10 @@ constexpr int kAttributeContext = 1;
 constexpr int kAttributeMemoryType = 2;
 constexpr int kAttributeDevice = 9;
 constexpr std::uint32_t kMemoryTypeDevice = 2;
+
+// CUDA_ERROR_DEVICE_UNAVAILABLE, _ECC_UNCORRECTABLE, _NVLINK_UNCORRECTABLE. They stay, in each call
+// of a context. An illegal address or a failed launch may be the program's own fault.
+constexpr std::array kBroken = {46, 214, 220};
 
 // The ordinal of the GPU that has this memory.
 Result<int> OrdinalOf(const CudaDriver& driver, const void* device) {
@@ -103,11 +109,9 @@ Result<CudaStream> CudaMemory::program_stream() const {
   return Fail(ErrorCode::kConflict, "the program has not named its stream: see pliant_use_stream");
 }
 
-Status CudaMemory::health() const {
+bool CudaMemory::broken() const {
   const CurrentCudaContext current(*driver_, context_);
-  RETURN_IF_ERROR(current.status());
-  const int result = driver_->event_query(marked_);
-  return result == kCudaNotReady ? Status() : driver_->Check(result, "the GPU");
+  return std::ranges::contains(kBroken, driver_->event_query(marked_));
 }
 
 Result<std::shared_ptr<std::byte>> CudaMemory::Allocate(std::size_t bytes) {

@@ -32,8 +32,8 @@ class CudaMemory final : public DeviceMemory {
   // kConflict: the program has not named one.
   Result<CudaStream> program_stream() const;
 
-  // The error that has broken the context, if one has. Does not wait.
-  Status health() const;
+  // Whether the GPU's hardware has failed. Any thread; does not wait.
+  bool broken() const;
 
   const std::shared_ptr<const CudaDriver>& driver() const { return driver_; }
   CudaContext context() const { return context_; }

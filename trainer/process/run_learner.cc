@@ -1,6 +1,7 @@
 #include "trainer/process/run_learner.h"
 
 #include <cstdlib>
+#include <functional>
 #include <optional>
 #include <random>
 #include <string_view>
@@ -32,10 +33,11 @@ void WriteTermination(const std::filesystem::path& path, const TerminationMessag
   }
 }
 
-int EndWith(const LearnerExit& exit, const std::filesystem::path& termination_log) {
+int EndWith(const LearnerExit& exit, const std::filesystem::path& termination_log,
+            const std::function<bool()>& broken) {
   const bool failed = exit.reason == LeftReason::kFailed;
   WriteTermination(termination_log, {.reason = exit.reason,
-                                     .broken = failed && exit.code == ErrorCode::kBroken,
+                                     .broken = failed && broken && broken(),
                                      .step = exit.step,
                                      .message = exit.message,
                                      .parameters_sha256 = exit.parameters_sha256});
@@ -90,13 +92,13 @@ Status CheckCheckpointFolder(const LearnerEnvironment& environment) {
 
 int FailLearner(const std::filesystem::path& termination_log, const Error& error) {
   return EndWith({.reason = LeftReason::kFailed, .code = error.code, .message = error.message},
-                 termination_log);
+                 termination_log, nullptr);
 }
 
 namespace {
 
 int End(const RunLearnerOptions& options, const LearnerExit& exit, bool interrupted = false) {
-  int code = EndWith(exit, options.environment.termination_log);
+  int code = EndWith(exit, options.environment.termination_log, options.broken);
   if (interrupted && exit.reason == LeftReason::kDrained) code = kInterruptedExitCode;
   if (options.on_exit) options.on_exit(exit, code);
   return code;

@@ -39,6 +39,8 @@ struct RunLearnerOptions {
   // Called on the calling thread: before the training begins, and when its result is known. If the
   // program hangs, the process ends right after on_exit.
   std::function<void(LearnerControl)> on_start;
+  // Whether the hardware that the program needs has failed. Asked when the learner has failed.
+  std::function<bool()> broken;
   std::function<void(const LearnerExit&, int exit_code)> on_exit;
 };
 

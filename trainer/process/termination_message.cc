@@ -14,10 +14,9 @@ namespace {
 constexpr std::string_view kEllipsis = "…";
 
 std::string Dump(const TerminationMessage& message, std::string_view text) {
-  nlohmann::ordered_json json = {
-      {"reason", message.broken ? "GpuFault" : ToString(message.reason)},
-      {"step", message.step},
-      {"message", text}};
+  nlohmann::ordered_json json = {{"reason", message.broken ? "GpuFault" : ToString(message.reason)},
+                                 {"step", message.step},
+                                 {"message", text}};
   if (!message.parameters_sha256.empty()) json["parametersSha256"] = message.parameters_sha256;
   // Bytes that are not UTF-8 become U+FFFD: messages quote file names and library errors.
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);

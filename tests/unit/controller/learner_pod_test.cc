@@ -36,7 +36,8 @@ TEST(LearnerPod, ASharedMemoryOfTheTemplateStays) {
     const json pod = PodOf(Format(R"({{"spec": {{
         "volumes": [{{"name": "mine", "emptyDir": {{"medium": "Memory", "sizeLimit": "8Gi"}}}}],
         "containers": [{{"name": "learner", "volumeMounts": [
-            {{"name": "mine", "mountPath": "{}"}}]}}]}}}})", path));
+            {{"name": "mine", "mountPath": "{}"}}]}}]}}}})",
+                                  path));
     const json& mounts = pod.at("/spec/containers/0/volumeMounts"_json_pointer);
     EXPECT_EQ(mounts.at(0).at("mountPath"), path);
     EXPECT_EQ(mounts.size(), 3U) << mounts;

@@ -329,9 +329,8 @@ TEST_F(DeviceMemoryTest, OneThatIsBrokenIsTheNodesFailure) {
   std::filesystem::create_directories(folder_);
   const std::string log = (folder_ / "termination-log").string();
   ::setenv("PLIANT_TERMINATION_LOG", log.c_str(), 1);
-  for (const auto& [error, reason] :
-       {std::pair(ProgramDriver::kUncorrectableEcc, "GpuFault"),
-        std::pair(ProgramDriver::kLaunchFailed, "Failed")}) {
+  for (const auto& [error, reason] : {std::pair(ProgramDriver::kUncorrectableEcc, "GpuFault"),
+                                      std::pair(ProgramDriver::kLaunchFailed, "Failed")}) {
     driver_->Restart(1);
     Open("device");
     Tensor weights(driver_, {1, 2, 3, 4, 5});
