@@ -108,7 +108,7 @@ std::optional<LearnerEnding> EndingOf(const api::Pod& pod) {
     ending.end = LearnerEnd::kNodeFault;
     ending.message = "its node restarted, or lost it";
   } else if (ran && ending.exit_code != 0 && words.reason == "GpuFault") {
-    // Whoever reports this falsely keeps only their own job off a node for a while.
+    // A false report only keeps the program's own job off a node for a while.
     ending.end = LearnerEnd::kNodeFault;
     ending.message = Format("its GPU is broken: {}", ending.message);
   } else if (!ran && !pod.reason.empty()) {  // "UnexpectedAdmissionError", "OutOfcpu", "NodeLost"

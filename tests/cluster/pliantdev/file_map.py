@@ -122,6 +122,7 @@ _ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     # Unit tests that are not C++, and the files that they read.
     ("tests/unit/api/released/*", ("api_test",)),
     ("tests/unit/metrics/alerts_test.yaml", (ALERTS, "e2e_parts_test")),
+    ("tests/unit/metrics/gpus_test.yaml", (ALERTS,)),
     ("tests/unit/bench/*.py", ("bench_parts_test",)),
     ("tests/unit/cluster/*.py", ("dev_parts_test",)),
     ("tests/unit/docs/*.py", ()),

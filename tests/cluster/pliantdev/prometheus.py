@@ -14,14 +14,15 @@ from .settings import CACHE, CLUSTER_SOURCES, DEBIAN_RELEASE, REPO
 
 _DOCKERFILE = CLUSTER_SOURCES / "prometheus.Dockerfile"
 _ALERTS = REPO / "helm" / "pliant" / "files" / "alerts.yaml"
-_DASHBOARD = REPO / "helm" / "pliant" / "files" / "dashboards" / "pliant.json"
+_DASHBOARDS = REPO / "helm" / "pliant" / "files" / "dashboards"
 _E2E = REPO / "tests" / "e2e"
 
 # `check config` also reads the alerts, because the configuration names them.
 _CHECKS = """
 promtool check config /check/prometheus.yaml
 promtool check rules /check/dashboard.yaml
-promtool test rules /src/tests/unit/metrics/alerts_test.yaml
+promtool check rules /check/gpus.yaml
+promtool test rules /src/tests/unit/metrics/alerts_test.yaml /src/tests/unit/metrics/gpus_test.yaml
 """
 
 # Waits, with a limit, until each target was scraped and the expected number of targets is up.
@@ -49,7 +50,7 @@ def image() -> str:
 
 def check() -> None:
     """Checks the demo's configuration, which series it accepts from which pods, the alerts and
-    their tests, and every query of the dashboard."""
+    their tests, and every query of the dashboards."""
     tools = image()
     log = log_file("promtool")
     config = _E2E / "monitoring" / "prometheus.yaml"
@@ -60,9 +61,12 @@ def check() -> None:
     ):
         for file in (config, _ALERTS):
             shutil.copy(file, scratch)
-        rules = Path(scratch, "dashboard.yaml")
-        command: list[str | Path] = [sys.executable, _E2E / "dashboards.py", "rules", _DASHBOARD, rules]
-        run_logged(command, log, "writing the dashboard's queries as rules")
+        for name, rules in (("pliant", "dashboard"), ("pliant-gpus", "gpus")):
+            command: list[str | Path] = [
+                sys.executable, _E2E / "dashboards.py", "rules",
+                _DASHBOARDS / f"{name}.json", Path(scratch, f"{rules}.yaml"),
+            ]  # fmt: skip
+            run_logged(command, log, "writing a dashboard's queries as rules")
         inside = Mounted(
             command=["sh", "-ec", _CHECKS], mounts={REPO: "/src", Path(scratch): "/check"}
         )

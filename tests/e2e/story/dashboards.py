@@ -67,7 +67,8 @@ def expand(expression: str, dashboard: Mapping, window: str) -> str:
             raise StoryError(f"the dashboard has no variable ${name}: {expression}")
         return chosen[name]
 
-    return re.sub(r"\$(?:(\w+)|\{(\w+)\})", value, expression)
+    # $1 is a group of a regular expression.
+    return re.sub(r"\$(?:([a-zA-Z_]\w*)|\{(\w+)\})", value, expression)
 
 
 def ask(get: GetJson, dashboard: Mapping, begin: float, end: float, window: str) -> list[Answer]:
