@@ -23,8 +23,8 @@ std::uint64_t MemoryMap::NewAddresses(std::size_t bytes, std::size_t alignment) 
 }
 
 std::optional<std::uint64_t> MemoryMap::Allocate(std::size_t bytes, Kind kind, int device) {
-  constexpr std::size_t kMost = std::size_t{1} << 40U;  // no GPU has more
-  if (bytes > kMost || (limit_ && allocated_ + bytes > *limit_)) return std::nullopt;
+  constexpr std::size_t kMaxAllocation = std::size_t{1} << 40U;  // no GPU has more
+  if (bytes > kMaxAllocation || (limit_ && allocated_ + bytes > *limit_)) return std::nullopt;
   std::shared_ptr<std::byte> memory(static_cast<std::byte*>(std::malloc(bytes)), std::free);
   if (memory == nullptr) return std::nullopt;
   std::memset(memory.get(), kPoison, bytes);
