@@ -100,7 +100,7 @@ RUN --mount=type=secret,id=apt-sources,target=/etc/apt/sources.list \
         nlohmann-json3-dev openssl pkg-config procps prometheus-cpp-dev python3 python3-pip python3-scikit-build-core python3-torch \
         python3-yaml zlib1g-dev \
     && rm -rf /var/lib/apt/lists/* /var/cache/apt/*
-# The CUDA compiler and NCCL's headers, for -DPLIANT_CUDA=ON. They compile and link without a GPU or a driver.
+# The CUDA compiler, and headers with which tests compare our own declarations. They work without a GPU or a driver.
 RUN --mount=type=secret,id=ca-bundle --mount=type=secret,id=settings \
     if [ -f /run/secrets/settings ]; then . /run/secrets/settings; fi \
     && pip install --no-cache-dir --no-deps --no-compile --target /opt/cuda-wheels \

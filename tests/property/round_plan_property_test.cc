@@ -44,14 +44,13 @@ RC_GTEST_PROP(RoundPlan, GivesTheTreeToAllRanks, ()) {
   for (int rank = 0; rank < world_size; ++rank) plans.emplace_back(map, host_of_rank, rank);
   const BucketLayout layout(static_cast<std::size_t>(Draw(1, 700)), {.first = 48, .rest = 160});
 
-  const auto means =
-      AllRanks<std::string>(
-          plans, layout,
-          [&](int, NodeIndex node, ElementRange range) {
-            return Expression(shards, node) + "@" + std::to_string(range.begin);
-          },
-          Sum)
-          .Run();
+  const auto means = AllRanks<std::string>(
+                         plans, layout,
+                         [&](int, NodeIndex node, ElementRange range) {
+                           return Expression(shards, node) + "@" + std::to_string(range.begin);
+                         },
+                         Sum)
+                         .Run();
 
   // Each own node names its range once, so a sum of nodes names it as often as it has nodes.
   for (int rank = 0; rank < world_size; ++rank) {

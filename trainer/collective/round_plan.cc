@@ -52,9 +52,9 @@ class Planner {
       if (Finishes(rank)) body(rank);
   }
   bool MergesAnywhere() const {
-    return hosts_.hosts().size() > 1 &&
-           std::ranges::any_of(hosts_.hosts(),
-                               [&](int rank) { return !hosts_.MergedBy(rank).empty(); });
+    return hosts_.hosts().size() > 1 && std::ranges::any_of(hosts_.hosts(), [&](int rank) {
+             return !hosts_.MergedBy(rank).empty();
+           });
   }
 
   void SendOwn(NodeIndex node) {

@@ -11,13 +11,13 @@
 
 namespace pliant {
 
-// One rank's part in summing a gradient in rounds: in a round all ranks transfer parts of a bucket
-// at once, then each adds up what it has. Every bucket passes through the same stages, and stage s
-// of bucket b belongs to round b + s, so that one bucket's sums are made while the next one
-// travels. All ranks derive their plans from the same map: each send has its receive, and a pair of
-// ranks has its transfers of a round in the same order on both sides.
+// One rank's part in summing a gradient in rounds: in a round all ranks transfer parts of buckets
+// at once, then each adds up the parts that it has. Every bucket passes through the same stages,
+// and stage s of bucket b belongs to round b + s: one bucket's nodes and the previous one's means
+// travel together. All ranks derive their plans from the same map: each send has its receive, and a
+// pair of ranks has its transfers of a round in the same order on both sides.
 //
-// The nodes, pieces and relays are those of Reduction, hence so are the bits:
+// The nodes, pieces and relays are those of Reduction, and so are the bits:
 //   1. Where hosts have several ranks: nodes to the relay of the piece, which adds them up.
 //   2. Nodes to the rank that finishes the piece: the tree, divided by the number of samples.
 //   3. The mean from there to its own host, and to one rank of each other host.
@@ -64,13 +64,13 @@ class RoundPlan {
   ElementRange RangeOf(ElementRange bucket, int piece) const;
   // The most elements of a piece of a bucket with so many elements.
   std::size_t MaxPiece(std::size_t bucket) const;
-  // Of one addition.
+  // The most nodes of one addition.
   std::size_t max_inputs() const { return max_inputs_; }
 
  private:
   std::vector<NodeIndex> own_;
   std::vector<Stage> stages_;
-  std::vector<Part> held_;  // sorted
+  std::vector<Part> held_;          // sorted
   std::vector<int> piece_of_rank_;  // -1: none
   int pieces_ = 0;
   std::size_t max_inputs_ = 0;

@@ -33,4 +33,18 @@ TreeLevels LevelsOf(int logical_shards, std::span<const NodeIndex> nodes) {
   return levels;
 }
 
+TreeLevels ChainOf(std::size_t addends) {
+  // Each addend but the last waits on a level of its own; the last one is added to all, the nearest
+  // first.
+  TreeLevels levels;
+  levels.count = static_cast<int>(addends);
+  for (int level = levels.count - 1; level > 0; --level) {
+    levels.first.push_back(level - 1);
+    levels.last.push_back(level - 1);
+  }
+  levels.first.push_back(0);
+  levels.last.push_back(levels.count - 1);
+  return levels;
+}
+
 }  // namespace pliant

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <vector>
 
@@ -21,5 +22,7 @@ struct TreeLevels {
 
 // `nodes`: in the order of their first shards; together they are all that is below one node.
 TreeLevels LevelsOf(int logical_shards, std::span<const NodeIndex> nodes);
+// left + (left + (left + last)), for any number of addends.
+TreeLevels ChainOf(std::size_t addends);
 
 }  // namespace pliant

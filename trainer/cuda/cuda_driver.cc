@@ -39,6 +39,7 @@ Result<std::shared_ptr<const CudaDriver>> CudaDriver::Open(const std::string& pa
   find(driver->get_error_name, "cuGetErrorName");
   find(driver->device_get, "cuDeviceGet");
   find(driver->device_get_attribute, "cuDeviceGetAttribute");
+  find(driver->device_get_uuid, "cuDeviceGetUuid_v2");
   find(driver->primary_context_retain, "cuDevicePrimaryCtxRetain");
   find(driver->context_push, "cuCtxPushCurrent_v2");
   find(driver->context_pop, "cuCtxPopCurrent_v2");

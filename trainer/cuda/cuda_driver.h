@@ -42,6 +42,7 @@ struct CudaDriver {
   int (*get_error_name)(int, const char**) = nullptr;
   int (*device_get)(int*, int) = nullptr;
   int (*device_get_attribute)(int*, int, int) = nullptr;
+  int (*device_get_uuid)(std::byte*, int) = nullptr;  // 16 bytes
   int (*primary_context_retain)(CudaContext*, int) = nullptr;
   int (*context_push)(CudaContext) = nullptr;
   int (*context_pop)(CudaContext*) = nullptr;

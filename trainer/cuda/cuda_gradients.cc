@@ -26,20 +26,6 @@ constexpr std::chrono::milliseconds kDrainPoll(1);
 // A kernel counts the bytes of a block in 32 bits.
 constexpr std::size_t kMaxCopy = std::size_t{1} << 30;
 
-TreeLevels ChainOf(std::size_t addends) {
-  // Each addend but the last waits on a level of its own; the last one is added to all, the nearest
-  // first.
-  TreeLevels levels;
-  levels.count = static_cast<int>(addends);
-  for (int level = levels.count - 1; level > 0; --level) {
-    levels.first.push_back(level - 1);
-    levels.last.push_back(level - 1);
-  }
-  levels.first.push_back(0);
-  levels.last.push_back(levels.count - 1);
-  return levels;
-}
-
 // Host memory that is made known to the device. Where the system does not allow it, the memory is
 // used as it is.
 class RegisteredSource final : public MemorySource {

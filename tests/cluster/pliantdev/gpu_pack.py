@@ -16,7 +16,8 @@ from .settings import REPO
 FOLDER = REPO / "build" / "gpu-pack"
 MAX_BYTES = 45 << 20
 MAX_GLIBC = (2, 39)
-_PROGRAMS = ("pliant-coordinator", "device_memory_test", "kernels_test", "nccl_gpu_test", "kernel-rates")
+_TESTS = ("device_memory_test", "device_training_test", "kernels_test", "nccl_rounds_test")  # run by tests/gpu/run
+_PROGRAMS = ("pliant-coordinator", *_TESTS, "kernel-rates")
 # Relative to the repository; copied as they are, with the same names in the pack.
 _SOURCES = (
     "tests/gpu",

@@ -8,7 +8,6 @@ from . import file_map
 from .code_graph import Graph
 from .file_map import (
     ALL_TESTS,
-    CUDA,
     EVERYTHING,
     FROM_IT,
     KERAS,
@@ -21,11 +20,6 @@ from .file_map import (
 # Two tests of about a second always run: documents link to any file and quote messages, the length
 # of sources is checked, and the tables of files and of faults are compared with all files.
 _ALWAYS = frozenset({"documents_test", "dev_parts_test"})
-# Compiled only for CUDA, so the graph of the release preset lacks them.
-_CUDA_SOURCES = {
-    "tests/unit/cuda/nccl_gpu_test.cc",
-    "trainer/collective/nccl_functions.cc",
-}
 # The Python package in an image runs these. The code below its binding is the same for every
 # framework, so a test with one framework is enough.
 _PROGRAMS_OF_PACKAGE = {"pliant", "pliant-coordinator"}
@@ -111,13 +105,11 @@ def _of_set(name: str, graph: Graph) -> Reach:
 
 
 def _from_it(file: str, graph: Graph) -> Reach:
-    for_cuda = bool(graph.readers(file) & _CUDA_SOURCES)
-    reach = Reach(parts=frozenset({CUDA} if for_cuda else ()))
     targets = graph.compiled_from(file)
-    if not targets and not for_cuda:
+    if not targets:
         # A deleted or new file, which CMake does not know: use its folder.
-        return reach | _of_folder(file.rpartition("/")[0], graph)
-    return reach | _of_targets(targets, graph)
+        return _of_folder(file.rpartition("/")[0], graph)
+    return _of_targets(targets, graph)
 
 
 def _of_folder(folder: str, graph: Graph) -> Reach:

@@ -1,9 +1,12 @@
 // Devices, contexts, and what tests control.
 
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <memory>
 #include <string>
+
+#include <unistd.h>
 
 #include "tests/fakes/cuda/cuda_api.h"
 #include "tests/fakes/cuda/driver_state.h"
@@ -71,7 +74,9 @@ std::optional<StreamId> Call::StreamOf(void* handle) const {
 
 int Call::WaitUntil(const std::function<bool()>& condition) {
   ++HostWaits();
-  while (!timeline().RunUntil(condition)) TheDriver().released.wait(lock_);
+  // Nothing can run: something hangs, or another process has to do its part.
+  constexpr std::chrono::milliseconds kLook(1);
+  while (!timeline().RunUntil(condition)) TheDriver().released.wait_for(lock_, kLook);
   return timeline().error();
 }
 
@@ -85,6 +90,27 @@ void FakeCudaReset(std::uint64_t seed, int devices) {
   const std::lock_guard lock(TheDriver().mutex);
   TheDriver().state = std::make_unique<State>(seed, devices);
 }
+
+int FakeCudaEnqueue(void* stream, const Exchange* exchange) {
+  return InContext([&](Call& call) -> int {
+    const auto id = call.StreamOf(stream);
+    if (!id) return kInvalidHandle;
+    call.timeline().EnqueueExchange(*id, exchange->name, exchange->accesses, exchange->over);
+    return kSuccess;
+  });
+}
+
+std::byte* FakeCudaOnHost(std::uint64_t device, std::size_t bytes) {
+  return Call().memory().OnHost(device, bytes);
+}
+
+int FakeCudaProgress() {
+  Call call;
+  call.timeline().MakeSomeProgress();
+  return call.timeline().error();
+}
+
+void FakeCudaReport(const char* violation) { Call().timeline().Violation(violation); }
 
 void FakeCudaAddKernel(const Kernel* kernel) { Call().state().kernels.push_back(*kernel); }
 
@@ -148,7 +174,8 @@ int cuDeviceGetName(char* name, int size, int) {
 
 int cuDeviceGetUuid_v2(CUuuid* uuid, int device) {
   *uuid = {};
-  std::snprintf(uuid->bytes, sizeof uuid->bytes, "stand-in %d", device);
+  // Each process has a machine of its own.
+  std::snprintf(uuid->bytes, sizeof uuid->bytes, "%d/%d", static_cast<int>(::getpid()), device);
   return kSuccess;
 }
 

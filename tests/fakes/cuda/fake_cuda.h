@@ -25,6 +25,14 @@ struct Kernel {
       run;
 };
 
+// An operation of a stream that ends when somebody else has done their part.
+struct Exchange {
+  const char* name = nullptr;
+  std::vector<Access> accesses;
+  // Called now and then from its turn in the stream on, until it is true. Not to call the driver.
+  std::function<bool()> over;
+};
+
 }  // namespace pliant::fake_cuda
 
 extern "C" {
@@ -32,6 +40,15 @@ extern "C" {
 // Forgets everything, as a new process has it. FAKE_CUDA_SEED and FAKE_CUDA_DEVICES in the
 // environment choose the order of operations, and the number of devices, of a process.
 void FakeCudaReset(std::uint64_t seed, int devices);
+
+// For the stand-in for NCCL. Returns a CUDA error.
+int FakeCudaEnqueue(void* stream, const pliant::fake_cuda::Exchange* exchange);
+// Where the bytes at a device's address really are; nullptr: not all of it is memory.
+std::byte* FakeCudaOnHost(std::uint64_t device, std::size_t bytes);
+// The streams of this process may get on. Returns the error of the context.
+int FakeCudaProgress();
+// Another stand-in has found a mistake: see FakeCudaViolation.
+void FakeCudaReport(const char* violation);
 
 void FakeCudaAddKernel(const pliant::fake_cuda::Kernel* kernel);
 

@@ -37,6 +37,13 @@ Point Timeline::Enqueue(StreamId stream, std::string name, std::vector<Access> a
       {});
 }
 
+Point Timeline::EnqueueExchange(StreamId stream, std::string name, std::vector<Access> accesses,
+                                std::function<bool()> over) {
+  return Enqueue(
+      stream, {.name = std::move(name), .accesses = std::move(accesses), .over = std::move(over)},
+      {});
+}
+
 Point Timeline::Enqueue(StreamId id, Operation operation, VectorClock after) {
   Stream& stream = streams_[id];
   after.Join(stream.clock);
@@ -76,7 +83,8 @@ void Timeline::Wait(StreamId stream, EventId id) {
 bool Timeline::CanRun(const Stream& stream) const {
   return !stream.hangs && !stream.queue.empty() &&
          std::ranges::all_of(stream.queue.front().after,
-                             [&](const Point& point) { return Ended(point); });
+                             [&](const Point& point) { return Ended(point); }) &&
+         (!stream.queue.front().over || error_ != 0 || stream.queue.front().over());
 }
 
 bool Timeline::RunOne() {

@@ -43,6 +43,9 @@ class Timeline {
   bool IsEvent(EventId event) const { return events_.contains(event); }
 
   Point Enqueue(StreamId stream, std::string name, std::vector<Access> accesses, Work work);
+  // An operation that others end: it is asked from its turn on.
+  Point EnqueueExchange(StreamId stream, std::string name, std::vector<Access> accesses,
+                        std::function<bool()> over);
   void Record(EventId event, StreamId stream);
   // Later operations of the stream begin after what the event's last record captured. Waiting for
   // an event that was never recorded is no wait.
@@ -85,6 +88,7 @@ class Timeline {
     std::vector<Point> after;  // in other streams
     std::vector<Access> accesses;
     Work work;
+    std::function<bool()> over;  // none: it ends when it was run
   };
   struct Stream {
     int device = 0;

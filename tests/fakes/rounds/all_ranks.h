@@ -116,7 +116,8 @@ class AllRanks {
       Must(held && held->bucket == bucket, "a part of another bucket");
       return held->value;
     }
-    Must(std::ranges::contains(plans_[rank].own(), part.node), "a node that the rank does not have");
+    Must(std::ranges::contains(plans_[rank].own(), part.node),
+         "a node that the rank does not have");
     return own_(static_cast<int>(rank), part.node, range);
   }
 

@@ -69,7 +69,6 @@ GRAPH = Graph(
         "operator/kube/client.h": frozenset({"base/log.h"}),
         "operator/kube/client.cc": frozenset({"operator/kube/client.h"}),
         "tests/unit/kube/client_test.cc": frozenset({"operator/kube/client.h"}),
-        "trainer/collective/nccl_functions.cc": frozenset({"trainer/collective/nccl.h"}),
         "trainer/runtime/loop.cc": frozenset({"trainer/runtime/loop.h"}),
     },
 )
@@ -90,8 +89,6 @@ class SelectTest(unittest.TestCase):
             ("base/log.cc", compiled, {FORMAT, KERAS[0]}),
             ("tests/scenario/toy_learner.cc", {"scenario_resize_test"}, {FORMAT}),
             ("tests/bench/operator_bench.cc", set(), {FORMAT}),
-            # These are compiled with CUDA only.
-            ("trainer/collective/nccl.h", set(), {FORMAT, CUDA}),
             ("trainer/cuda/kernels.cu", {"kernels_sass_test"}, {FORMAT, CUDA}),
         ):
             with self.subTest(file):

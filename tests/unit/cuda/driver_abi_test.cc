@@ -1,33 +1,13 @@
 // The library's own declarations of the driver's interface are those of cuda.h.
 
-#include <cstddef>
-#include <type_traits>
-
 #include <cuda.h>
 #include <gtest/gtest.h>
 
+#include "tests/unit/cuda/same_functions.h"
 #include "trainer/cuda/cuda_driver.h"
 
 namespace pliant {
 namespace {
-
-// Whether two types are passed in the same way: cuda.h has enumerations and pointers to structs,
-// where the library has integers and void*.
-template <typename A, typename B>
-constexpr bool kSame = sizeof(A) == sizeof(B) && std::is_pointer_v<A> == std::is_pointer_v<B>;
-
-template <typename A, typename B>
-struct Functions;
-template <typename A, typename... As, typename B, typename... Bs>
-struct Functions<A (*)(As...), B (*)(Bs...)> {
-  static constexpr bool kAlike = [] {
-    if constexpr (sizeof...(As) == sizeof...(Bs)) {
-      return kSame<A, B> && (kSame<As, Bs> && ...);
-    } else {
-      return false;
-    }
-  }();
-};
 
 #define EXPECT_ALIKE(member, function) \
   static_assert(Functions<decltype(CudaDriver::member), decltype(&(function))>::kAlike, #function)
@@ -36,6 +16,7 @@ EXPECT_ALIKE(init, cuInit);
 EXPECT_ALIKE(get_error_name, cuGetErrorName);
 EXPECT_ALIKE(device_get, cuDeviceGet);
 EXPECT_ALIKE(device_get_attribute, cuDeviceGetAttribute);
+EXPECT_ALIKE(device_get_uuid, cuDeviceGetUuid_v2);
 EXPECT_ALIKE(primary_context_retain, cuDevicePrimaryCtxRetain);
 EXPECT_ALIKE(context_push, cuCtxPushCurrent_v2);
 EXPECT_ALIKE(context_pop, cuCtxPopCurrent_v2);

@@ -1,4 +1,4 @@
-#include "trainer/collective/nccl_loader.h"
+#include "trainer/cuda/nccl_loader.h"
 
 #include <dlfcn.h>
 
@@ -7,9 +7,9 @@
 namespace pliant {
 namespace {
 
-// The first version with ncclCommInitRankConfig: only a non-blocking communicator can be aborted
+// The first version with all fields of NcclConfig. Only a non-blocking communicator can be aborted
 // whenever a peer is lost.
-constexpr int kMinVersion = 21400;
+constexpr int kMinVersion = 21700;
 
 }  // namespace
 

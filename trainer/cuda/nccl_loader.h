@@ -15,11 +15,6 @@ class NcclLibrary {
   static Result<NcclLibrary> Load(const std::string& path = "libnccl.so.2");
 
   int version() const { return version_; }  // 22809: 2.28.9
-  // Functions newer than the required version: without them a new communicator is created.
-  bool can_shrink() const { return version_ >= 22703; }
-  bool can_revoke() const { return version_ >= 22807; }
-  bool can_grow() const { return version_ >= 22902; }
-
   // The function `name`, with the type that the caller states (see nccl_functions.h). kInvalid when
   // this version does not have it.
   template <typename Function>

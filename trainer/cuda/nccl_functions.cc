@@ -1,4 +1,4 @@
-#include "trainer/collective/nccl_functions.h"
+#include "trainer/cuda/nccl_functions.h"
 
 #include <type_traits>
 
@@ -15,13 +15,11 @@ Result<NcclFunctions> FindNcclFunctions(const NcclLibrary& library) {
   RETURN_IF_ERROR(find(functions.comm_init_rank_config, "ncclCommInitRankConfig"));
   RETURN_IF_ERROR(find(functions.comm_get_async_error, "ncclCommGetAsyncError"));
   RETURN_IF_ERROR(find(functions.comm_abort, "ncclCommAbort"));
-  RETURN_IF_ERROR(find(functions.comm_destroy, "ncclCommDestroy"));
   RETURN_IF_ERROR(find(functions.group_start, "ncclGroupStart"));
   RETURN_IF_ERROR(find(functions.group_end, "ncclGroupEnd"));
   RETURN_IF_ERROR(find(functions.send, "ncclSend"));
   RETURN_IF_ERROR(find(functions.recv, "ncclRecv"));
-  RETURN_IF_ERROR(find(functions.all_gather, "ncclAllGather"));
-  if (library.can_shrink()) RETURN_IF_ERROR(find(functions.comm_shrink, "ncclCommShrink"));
+  RETURN_IF_ERROR(find(functions.all_reduce, "ncclAllReduce"));
   return functions;
 }
 
