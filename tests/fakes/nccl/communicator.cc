@@ -56,13 +56,14 @@ void Communicator::Lose() {
 }
 
 int Communicator::Launch(std::vector<Operation> operations) {
-  if (state_ != kSuccess) {
-    Report(Format("a group of rank {} while its communicator was not ready: {}", rank_,
-                  state_.load()));
+  if (state_ != kSuccess && state_ != kInProgress) return state_;
+  if (state_ == kInProgress) {
+    Report(Format("a group of rank {} while its communicator was not ready", rank_));
     return kInvalidArgument;
   }
   MayDie(faults_, groups_++ == 0 ? "warming" : "round");
-  state_ = kInProgress;
+  int ready = kSuccess;  // unless a rank was lost just now
+  state_.compare_exchange_strong(ready, kInProgress);
   {
     const std::lock_guard lock(mutex_);
     launched_.push_back(std::move(operations));

@@ -169,12 +169,17 @@ class Rank {
     Wait<bool>([&](auto done) { rounds_->Abort([done] { done(true); }); });
   }
 
-  // Aborts once a rank was lost, as the learner does.
-  std::jthread AbortWhenLost() {
-    return std::jthread([this](const std::stop_token& stop) {
-      while (!stop.stop_requested() && !board_.lost) std::this_thread::sleep_for(milliseconds(1));
-      if (board_.lost) Abort();
+  // Aborts what `work` does once a rank was lost, as the learner does. Returns when both are over.
+  void UntilLost(const std::function<void()>& work) {
+    std::atomic<bool> over = false;
+    const std::jthread aborts([&] {
+      while (!board_.lost) std::this_thread::sleep_for(milliseconds(1));
+      // The work may be about to begin something.
+      for (; !over; std::this_thread::sleep_for(milliseconds(1))) Abort();
+      Abort();
     });
+    work();
+    over = true;
   }
 
   void Say(const std::string& text) {
@@ -334,13 +339,12 @@ class NcclRoundsTest : public testing::Test {
         process.environment = {{"FAKE_NCCL_DIES", state},
                                {"FAKE_NCCL_DIES_AT", std::to_string(at)}};
       Start(number, process, [=](Rank& rank) {
-        std::jthread aborts = rank.AbortWhenLost();
-        Status status = rank.Join(number, kRanks);
-        const bool dies_aborting = number == victim && state == "aborting";
-        for (int sum = 0; status && !(dies_aborting && sum == 3); ++sum) status = rank.Sum(sum);
-        if (dies_aborting) rank.Abort();
-        aborts.join();
-        CHECK(!status, "a rank was lost");
+        rank.UntilLost([&] {
+          Status status = rank.Join(number, kRanks);
+          const bool dies_aborting = number == victim && state == "aborting";
+          for (int sum = 0; status && !(dies_aborting && sum == 3); ++sum) status = rank.Sum(sum);
+          if (dies_aborting) rank.Abort();
+        });
         const Status again = rank.Join(number - (number > victim ? 1 : 0), kRanks - 1, 1);
         CHECK(again.has_value(), again.error().message);
         for (int sum = 0; sum < 3; ++sum) {
@@ -421,10 +425,10 @@ TEST_F(NcclRoundsTest, SurvivesAKill) {
     NewBoard();
     for (int number = 0; number < 3; ++number) {
       Start(number, {.seed = seed}, [=](Rank& rank) {
-        std::jthread aborts = rank.AbortWhenLost();
-        Status status = rank.Join(number, 3);
-        for (int sum = 0; status; ++sum) status = rank.Sum(sum);
-        aborts.join();
+        rank.UntilLost([&] {
+          Status status = rank.Join(number, 3);
+          for (int sum = 0; status; ++sum) status = rank.Sum(sum);
+        });
         CHECK(number > 0, "this one is killed");
         CHECK(rank.Join(number - 1, 2, 1).has_value(), "joined again");
         CHECK(rank.Sum(1).has_value(), "summed again");
