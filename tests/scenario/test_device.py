@@ -11,13 +11,19 @@ PROGRAM = [str(BIN / "device-learner")]
 
 
 class DeviceTest(ScenarioTest):
-    def start(self, job, numbers):
-        return [job.start_learner(number, FAKE_CUDA_SEED=str(number)) for number in numbers]
+    environment = {}
+
+    def start(self, job, numbers, **environment):
+        return [job.start_learner(number, FAKE_CUDA_SEED=str(number), FAKE_NCCL_SEED=str(number), **environment)
+                for number in numbers]
+
+    def wait_for_rounds(self, job, learner):
+        """Where gradients travel by NCCL: until they do."""
 
     def device_job(self, **options):
         """A job whose first learner trains."""
         driver = {"LD_LIBRARY_PATH": os.environ["FAKE_CUDA"]}
-        job = self.make_job(program=PROGRAM, environment=driver, **options)
+        job = self.make_job(program=PROGRAM, environment=driver | self.environment, **options)
         job.start_coordinator()
         learners = self.start(job, [1])
         job.plan(learners)
@@ -40,6 +46,7 @@ class DeviceTest(ScenarioTest):
         learners += self.start(job, [2, 3, 4])
         job.plan(learners)
         job.wait_for_members(learners)
+        self.wait_for_rounds(job, learners[0])
         learners[1].kill()
         job.wait_for_members([learners[0], *learners[2:]])
         job.plan([learners[2], learners[3]])
@@ -49,6 +56,7 @@ class DeviceTest(ScenarioTest):
         newcomers = self.start(job, [6])
         job.plan(learners[2:] + newcomers)
         job.wait_for_members(learners[2:] + newcomers)
+        self.wait_for_rounds(job, newcomers[0])
         job.wait_for_step(step + 5)
         self.report_pauses(job)
         self.assert_bits_of_the_host(job, learners[2:] + newcomers)
@@ -63,6 +71,41 @@ class DeviceTest(ScenarioTest):
         job.wait_for_members(resumed)
         self.assert_resumed_at(resumed, step)
         self.assert_bits_of_the_host(job, resumed)
+
+
+class NcclTest(DeviceTest):
+    """Their gradients travel over NCCL, here its stand-in. Each learner dies once in each state of a communicator."""
+
+    environment = {"PLIANT_EXCHANGE": "Auto", "PLIANT_BUCKET_BYTES": "4096"}
+    TRAVELS = "gradients travel from GPU to GPU"
+
+    def wait_for_rounds(self, job, learner, times=1):
+        job.wait(f"{learner.name} to exchange by NCCL, time {times}", lambda: self.rounds(learner) >= times)
+
+    def rounds(self, learner):
+        return len(learner.logged(self.TRAVELS))
+
+    def test_a_crash_in_each_state(self):
+        job, learners = self.device_job()
+        learners += self.start(job, [2])
+        job.plan(learners)
+        for number, (state, times) in enumerate({"creating": 0, "warming": 0, "round": 5, "aborting": 0}.items()):
+            with self.subTest(state):
+                before = [self.rounds(each) for each in learners]
+                victim = self.start(job, [3 + number], FAKE_NCCL_DIES=state, FAKE_NCCL_DIES_AT=str(times))[0]
+                job.plan([*learners, victim])
+                if state == "aborting":
+                    job.wait_for_members([*learners, victim])
+                    self.wait_for_rounds(job, victim)
+                    job.plan(learners)
+                job.wait(f"{victim.name} to die", lambda: victim.popen.poll() is not None)
+                self.assertEqual(victim.popen.returncode, -9, victim.log)
+                job.plan(learners)
+                job.wait_for_members(learners)
+                for each, times_before in zip(learners, before):
+                    self.wait_for_rounds(job, each, times_before + 1)
+        self.report_pauses(job)
+        self.assert_bits_of_the_host(job, learners)
 
 
 if __name__ == "__main__":

@@ -104,7 +104,7 @@ void SimCompute::NextShard(const std::shared_ptr<Tick>& tick) {
       if (tick->ticks_aborted) {
         tick->rest(RestOf(*tick));
       } else {
-        if (tick->work.whole_step) whole_ = tick;
+        if (tick->work.device_step) whole_ = tick;
         tick->done(tick->output);
       }
       EndOperation();
@@ -123,14 +123,14 @@ void SimCompute::NextPart(const std::shared_ptr<Tick>& tick, Duration every) {
     }
     const NodePart part = std::move(parts.front());
     parts.pop_front();
-    if (!tick->ticks_aborted && !tick->work.whole_step) tick->on_part(part);
+    if (!tick->ticks_aborted && !tick->work.device_step) tick->on_part(part);
     NextPart(tick, every);
   });
 }
 
 TickOutput SimCompute::RestOf(const Tick& tick) {
   Tick aborted = tick;
-  aborted.work.whole_step.reset();
+  aborted.work.device_step.reset();
   return Run(aborted, tick.shards, [](std::size_t, const NodePart&) {});
 }
 
@@ -144,12 +144,12 @@ TickOutput SimCompute::Run(const Tick& tick, std::size_t shards, const OnPart& o
       program_, accumulator_, buffers_, work,
       [&](const NodePart& part) { on_part(output.shards.size(), part); }, output);
   CHECK(status.has_value(), "the toy program does not fail");
-  if (work.whole_step && shards == tick.work.tasks.size()) {
+  if (work.device_step && shards == tick.work.tasks.size()) {
     TreeSum tree({.logical_shards = work.logical_shards, .blocks_of_rank = {work.blocks}});
     std::vector<std::span<const float>> sums;
     for (const HeldNode& node : output.nodes) sums.emplace_back(node.sum.view());
     output.mean = FloatBuffer(program_.info().gradient_elements);
-    tree.Sum(sums, *work.whole_step, output.mean.view());
+    tree.Sum(sums, work.device_step->divisor, output.mean.view());
     output.nodes.clear();
   }
   return output;

@@ -106,9 +106,9 @@ class SimCompute final : public Compute {
              std::function<void(const ShardTask&)> on_shard, std::function<void()> check);
 
   // As with a device: a step that this learner computes alone is handed over as its mean only.
-  bool keeps_whole_steps_too = false;
+  bool keeps_gradients_too = false;
 
-  bool keeps_whole_steps() const override { return keeps_whole_steps_too; }
+  bool keeps_gradients() const override { return keeps_gradients_too; }
   const ProgramInfo& info() const override { return program_.info(); }
   const StateDict& state_shape() const override { return shape_; }
   std::optional<ProgramCall> call() const override;  // only while it computes a shard: other calls

@@ -292,7 +292,7 @@ void World::Build(Pod& pod) {
       },
       [this, &pod](const ShardTask& task) { NoteShard(pod, task); },
       [this, &pod] { CheckState(pod); });
-  pod.compute->keeps_whole_steps_too = pod.id.nonce % 2 == 1;  // some have a GPU
+  pod.compute->keeps_gradients_too = pod.id.nonce % 2 == 1;  // some have a GPU
   pod.transport = std::make_unique<GatedTransport>(
       network_.NewTransport(pod.id), pod.gate,
       [this, &pod](const LearnerId& peer, Frame& frame, bool sent) {

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "trainer/collective/float_environment.h"
 #include "trainer/cuda/cuda_memory.h"
+#include "trainer/cuda/nccl_rounds.h"
 #include "trainer/process/rank_launcher.h"
 #include "trainer/process/signals.h"
 
@@ -176,10 +177,23 @@ std::shared_ptr<CudaGradients> LearnerSession::GradientsOnDevice() const {
   });
   if (!all) return nullptr;
   auto made = CudaGradients::Make(device_, BoundProgram::GradientSizes(tensors_));
-  if (made) return *std::move(made);
-  log::Warning("gradients are summed in host memory, which is slower",
-               {{"why", made.error().message}});
-  return nullptr;
+  if (!made) {
+    log::Warning("gradients are summed in host memory, which is slower",
+                 {{"why", made.error().message}});
+    return nullptr;
+  }
+  const LearnerEnvironment& environment = run_.environment;
+  if (environment.coordinator && environment.exchange_over_nccl) {
+    // A peer that is slow for longer than this ends by its own timeout.
+    auto rounds = NcclRounds::Make(device_, {.max_rounds = 2 * environment.step_timeout});
+    if (rounds) {
+      (*made)->UseRounds(*std::move(rounds));
+    } else {
+      log::Warning("gradients travel through host memory, which is slower",
+                   {{"why", rounds.error().message}});
+    }
+  }
+  return *std::move(made);
 }
 
 int LearnerSession::registered(TensorRole role) const {

@@ -12,6 +12,8 @@
 
 namespace pliant {
 
+class GradientRounds;
+
 // A device that has a program's gradients. All work is queued in the order of the calls, behind
 // what the program has queued before; no call waits for it. Once a call fails, or the device does,
 // the contents of memory are undefined, and Then says so.
@@ -39,11 +41,14 @@ class GradientDevice : public GradientArithmetic {
   virtual void Report(std::span<const std::byte> from, std::span<std::byte> to) = 0;
   virtual void ToDevice(std::span<const std::byte> from, std::span<std::byte> to) = 0;
 
+  // Sums over the devices of several ranks. nullptr: there is no way.
+  virtual GradientRounds* rounds() { return nullptr; }
+
   // `done` is called once, on another thread, when all that is queued so far is complete, in the
   // order of the calls.
   virtual void Then(std::function<void(Status)> done) = 0;
-  // Waits until all that is queued is complete, if it is soon; from then on no `done` of earlier
-  // calls is called.
+  // Aborts the rounds, and waits until all that is queued is complete, if it is soon. From then on
+  // no `done` of earlier calls is called.
   virtual void Drain() = 0;
 };
 

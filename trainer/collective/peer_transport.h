@@ -23,10 +23,11 @@ enum class FrameKind : std::uint8_t {
   kAbort,         // the sender aborted this tick: the receiver aborts it too
   kFinished,      // the final model is published
   kSliceFailed,   // to rank 0: why the sender's slice of this tick's checkpoint is missing
+  kCommunicator,  // from rank 0: the id of the membership's communicator
 };
 // Numbers may change between versions: learners that train together run the same image, since
 // templates change only while a job is suspended.
-inline constexpr FrameKind kFrameKindLast = FrameKind::kSliceFailed;
+inline constexpr FrameKind kFrameKindLast = FrameKind::kCommunicator;
 
 // Whether the payload is part of a gradient. Such a payload is added up or stored once, whatever
 // its bytes are, so it may be read while its sender could still change it. The answer follows from

@@ -149,10 +149,8 @@ RoundPlan::RoundPlan(const ShardMap& map, const std::vector<int>& host_of_rank, 
   for (const Stage& stage : stages_) {
     for (const Transfer& transfer : stage.receives)
       if (transfer.part.node != kMean) held_.push_back(transfer.part);
-    for (const Addition& addition : stage.additions) {
+    for (const Addition& addition : stage.additions)
       if (addition.sum.node != kMean) held_.push_back(addition.sum);
-      max_inputs_ = std::max(max_inputs_, addition.nodes.size());
-    }
   }
   std::ranges::sort(held_);
 }

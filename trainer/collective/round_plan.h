@@ -24,6 +24,12 @@ namespace pliant {
 //   4. The mean from there to the rest of that host.
 class RoundPlan {
  public:
+  // 16 and 64 MiB: each round costs a launch, and the first one begins early.
+  static constexpr BucketSizes kBucketSizes = {.first = std::size_t{4} << 20,
+                                               .rest = std::size_t{16} << 20};
+  // The most nodes of a map for which devices have plans: a kernel adds so many.
+  static constexpr std::size_t kMaxNodes = 128;
+
   // In place of a node: the root, divided by the number of samples.
   static constexpr NodeIndex kMean = 0;
 
@@ -64,8 +70,6 @@ class RoundPlan {
   ElementRange RangeOf(ElementRange bucket, int piece) const;
   // The most elements of a piece of a bucket with so many elements.
   std::size_t MaxPiece(std::size_t bucket) const;
-  // The most nodes of one addition.
-  std::size_t max_inputs() const { return max_inputs_; }
 
  private:
   std::vector<NodeIndex> own_;
@@ -73,7 +77,6 @@ class RoundPlan {
   std::vector<Part> held_;          // sorted
   std::vector<int> piece_of_rank_;  // -1: none
   int pieces_ = 0;
-  std::size_t max_inputs_ = 0;
 };
 
 }  // namespace pliant

@@ -265,10 +265,14 @@ void CudaGradients::Then(std::function<void(Status)> done) {
 
 void CudaGradients::Drain() {
   watch_->Drop();
-  auto over = std::make_shared<std::atomic<bool>>(false);
-  Then([over](const Status&) { *over = true; });
-  for (Duration waited{}; !*over && waited < kDrain; waited += kDrainPoll)
-    std::this_thread::sleep_for(kDrainPoll);
+  const auto await = [](const std::function<void(std::function<void()>)>& begin) {
+    auto over = std::make_shared<std::atomic<bool>>(false);
+    begin([over] { *over = true; });
+    for (Duration waited{}; !*over && waited < kDrain; waited += kDrainPoll)
+      std::this_thread::sleep_for(kDrainPoll);
+  };
+  if (rounds_) await([this](std::function<void()> done) { rounds_->Abort(std::move(done)); });
+  await([this](const std::function<void()>& done) { Then([done](const Status&) { done(); }); });
   watch_->Drop();
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "trainer/collective/gradient_device.h"
+#include "trainer/collective/gradient_rounds.h"
 #include "trainer/cuda/cuda_kernels.h"
 #include "trainer/cuda/cuda_memory.h"
 #include "trainer/cuda/event_watch.h"
@@ -42,8 +43,12 @@ class CudaGradients final : public GradientDevice {
   void ToHost(std::span<const std::byte> from, std::span<std::byte> to) override;
   void Report(std::span<const std::byte> from, std::span<std::byte> to) override;
   void ToDevice(std::span<const std::byte> from, std::span<std::byte> to) override;
+  GradientRounds* rounds() override { return rounds_.get(); }
   void Then(std::function<void(Status)> done) override;
   void Drain() override;
+
+  // From now on other ranks' devices can be reached.
+  void UseRounds(std::unique_ptr<GradientRounds> rounds) { rounds_ = std::move(rounds); }
 
   // ---- For the program's binding ----
 
@@ -89,6 +94,7 @@ class CudaGradients final : public GradientDevice {
   CudaEvent queued_ = nullptr;   // on the program's stream
   std::shared_ptr<std::byte> lanes_;
   std::unique_ptr<EventWatch> watch_;
+  std::unique_ptr<GradientRounds> rounds_;  // nullptr: none
 
   std::mutex mutex_;
   Status failed_;  // the first error; guarded by mutex_

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -52,6 +53,8 @@ Status NcclRounds::Prepare(const NcclLibrary& library) {
   RETURN_IF_ERROR(
       driver_->Check(driver_->device_get_uuid(uuid.data(), memory_->ordinal()), "the GPU's UUID"));
   partner_ = {.version = library.version(), .device = HexOf(uuid)};
+  // NCCL takes ranks with different values of this variable for ranks of different hosts.
+  if (const char* const host = std::getenv("NCCL_HOSTID")) partner_.device += Format("/{}", host);
   ASSIGN_OR_RETURN(kernels_, CudaKernels::Load(driver_, memory_->ordinal()));
   RETURN_IF_ERROR(
       driver_->Check(driver_->stream_create(&stream_, kCudaNonBlockingStream), "a stream"));
@@ -325,7 +328,7 @@ Status NcclRounds::AwaitBucket(Running& running, std::uint32_t bucket) {
 Status NcclRounds::Rounds(Running& running) {
   const RoundPlan& plan = *running.sum.plan;
   const BucketLayout& buckets = running.sum.buckets;
-  CHECK(plan.max_inputs() <= cuda::kMaxTreeInputs, "whoever asks for rounds knows the limit");
+  static_assert(RoundPlan::kMaxNodes <= cuda::kMaxTreeInputs);
   // All buckets but the first and the last have the size of the second one.
   held_elements_ = 0;
   for (std::uint32_t bucket = 0; bucket < std::min(buckets.count(), 2U); ++bucket)

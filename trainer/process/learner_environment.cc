@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "trainer/collective/reduction.h"
+#include "trainer/collective/round_plan.h"
 
 namespace pliant {
 namespace {
@@ -240,6 +241,10 @@ Result<LearnerEnvironment> ReadLearnerEnvironment(const GetEnvironment& get) {
   RETURN_IF_ERROR(ReadReplay(reader, environment));
   RETURN_IF_ERROR(reader.Number("PLIANT_BUCKET_BYTES", kMinBucketBytes, kMaxBucketBytes,
                                 environment.bucket_bytes));
+  const std::string exchange = reader.Text("PLIANT_EXCHANGE").value_or("Frames");
+  if (exchange != "Auto" && exchange != "Frames")
+    return Invalid("PLIANT_EXCHANGE is '" + exchange + "': it must be Auto or Frames");
+  environment.exchange_over_nccl = exchange == "Auto";
   RETURN_IF_ERROR(reader.Seconds("PLIANT_GRACE_SECONDS", 0, environment.grace));
   RETURN_IF_ERROR(reader.Seconds("PLIANT_STEP_TIMEOUT_SECONDS", 0, environment.step_timeout));
   RETURN_IF_ERROR(reader.Number("PLIANT_METRICS_PORT", 0, 65535, environment.metrics_port));
@@ -264,12 +269,23 @@ Result<ReplayRange> ParseReplayRange(const std::string& text) {
   return range;
 }
 
-BucketSizes BucketSizesOf(const LearnerEnvironment& environment) {
-  BucketSizes sizes = Reduction::kBucketSizes;
+namespace {
+
+BucketSizes SizesOf(const LearnerEnvironment& environment, BucketSizes sizes) {
   if (!environment.bucket_bytes) return sizes;
   sizes.rest = *environment.bucket_bytes / sizeof(float);
   sizes.first = std::min(sizes.first, sizes.rest);
   return sizes;
+}
+
+}  // namespace
+
+BucketSizes BucketSizesOf(const LearnerEnvironment& environment) {
+  return SizesOf(environment, Reduction::kBucketSizes);
+}
+
+BucketSizes BucketSizesOfRounds(const LearnerEnvironment& environment) {
+  return SizesOf(environment, RoundPlan::kBucketSizes);
 }
 
 int MaxLearnersOf(const LearnerEnvironment& environment) {

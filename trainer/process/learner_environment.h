@@ -59,6 +59,8 @@ struct LearnerEnvironment {
   std::optional<int> max_learners;  // none: not set
 
   std::optional<std::uint64_t> bucket_bytes;  // of the gradient; equal on all learners
+  // Gradients may travel from GPU to GPU, over NCCL, which neither encrypts nor authenticates.
+  bool exchange_over_nccl = false;
 
   Duration grace = std::chrono::seconds(60);
   Duration step_timeout{};  // maximum for one call to the program; zero: no limit
@@ -85,6 +87,7 @@ std::filesystem::path TerminationLogPath(const GetEnvironment& get);
 
 // How the gradient is cut into buckets.
 BucketSizes BucketSizesOf(const LearnerEnvironment& environment);
+BucketSizes BucketSizesOfRounds(const LearnerEnvironment& environment);
 
 // The most learners that the job may have; alone, 1.
 int MaxLearnersOf(const LearnerEnvironment& environment);

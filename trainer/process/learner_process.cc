@@ -56,6 +56,7 @@ LearnerOptions MakeLearnerOptions(const ProgramInfo& info, const RunLearnerOptio
                                          ? environment.check_state_every_steps
                                          : 0,
           .buckets = BucketSizesOf(environment),
+          .buckets_of_rounds = BucketSizesOfRounds(environment),
           .grace = environment.grace,
           .step_timeout = environment.step_timeout,
           .unix_offset_seconds = UnixOffsetSeconds(loop)};

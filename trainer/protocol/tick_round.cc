@@ -10,6 +10,11 @@
 #include "trainer/protocol/wire.h"
 
 namespace pliant {
+namespace {
+
+constexpr std::size_t kMaxDeviceName = 128;
+
+}  // namespace
 
 Bytes EncodeTrailer(const Trailer& trailer) {
   WireWriter writer;
@@ -31,6 +36,11 @@ Bytes EncodeTrailer(const Trailer& trailer) {
   writer.Put(static_cast<std::uint8_t>(trailer.in_sync));
   writer.Put(static_cast<std::uint32_t>(trailer.came_in_sync.size()));
   for (const int rank : trailer.came_in_sync) writer.Put(static_cast<std::int32_t>(rank));
+  writer.Put(static_cast<std::uint8_t>(trailer.rounds.has_value()));
+  const RoundsReport rounds = trailer.rounds.value_or(RoundsReport{});
+  writer.Put(static_cast<std::uint8_t>(rounds.ready));
+  writer.Put(static_cast<std::int32_t>(rounds.partner.version));
+  writer.PutText(rounds.partner.device);
   return writer.Take();
 }
 
@@ -63,6 +73,11 @@ Result<Trailer> DecodeTrailer(std::span<const std::byte> bytes) {
   for (std::uint32_t i = 0; i < came && reader.ok(); ++i) {
     trailer.came_in_sync.push_back(reader.Get<std::int32_t>());
   }
+  const bool has_rounds = reader.Get<std::uint8_t>() != 0;
+  RoundsReport rounds{.ready = reader.Get<std::uint8_t>() != 0, .partner = {}};
+  rounds.partner.version = reader.Get<std::int32_t>();
+  rounds.partner.device = reader.GetText();
+  if (has_rounds) trailer.rounds = std::move(rounds);
   if (!reader.at_end()) return Invalid("a trailer of the wrong size");
   return trailer;
 }
@@ -89,6 +104,7 @@ void TickRound::Begin(const ShardMap& map, int self, bool needs_buffers,
   announced_.reset();
   state_checksums_.assign(ranks, std::nullopt);
   came_in_sync_.clear();
+  rounds_.assign(ranks, std::nullopt);
   if (map_ == map) return;
   map_ = map;
   shards_of_rank_.clear();
@@ -123,6 +139,8 @@ Status TickRound::OnTrailer(int rank, const Trailer& trailer) {
                           [](const Trailer::Shard& shard) { return shard.gradient_square < 0; })) {
     return Invalid("a trailer with a negative square");
   }
+  if (trailer.rounds && trailer.rounds->partner.device.size() > kMaxDeviceName)
+    return Invalid("a trailer with a long name of a device");
   if (trailer.save && rank != 0) return Invalid("a checkpoint request from a rank other than 0");
   if (trailer.doublings && (rank != 0 || *trailer.doublings < 0)) {
     return Invalid("a batch that it should not decide");
@@ -142,6 +160,7 @@ void TickRound::Take(int rank, const Trailer& trailer) {
   came_in_sync_.insert(trailer.came_in_sync.begin(), trailer.came_in_sync.end());
   state_checksums_[static_cast<std::size_t>(rank)] = trailer.state_checksum;
   may_drain_ &= trailer.may_drain;
+  rounds_[static_cast<std::size_t>(rank)] = trailer.rounds;
   if (trailer.doublings) doublings_ = trailer.doublings;
   if (trailer.announced && (!announced_ || announced_->id < trailer.announced->id)) {
     announced_ = trailer.announced;
@@ -164,7 +183,8 @@ TickOutcome TickRound::Outcome() const {
           .doublings = doublings_,
           .announced = announced_,
           .differing = DifferingRanks(state_checksums_),
-          .came_in_sync = {came_in_sync_.begin(), came_in_sync_.end()}};
+          .came_in_sync = {came_in_sync_.begin(), came_in_sync_.end()},
+          .rounds = rounds_};
 }
 
 }  // namespace pliant

@@ -12,6 +12,7 @@
 #include "trainer/data/noise_window.h"
 #include "trainer/membership/types.h"
 #include "trainer/protocol/program.h"
+#include "trainer/protocol/rounds_report.h"
 
 namespace pliant {
 
@@ -34,6 +35,7 @@ struct Trailer {
   std::optional<std::uint64_t> state_checksum;  // of the state before this tick, at intervals
   bool in_sync = true;            // it holds the state before this tick; else it catches up
   std::vector<int> came_in_sync;  // ranks that reported to the sender that they are in sync
+  std::optional<RoundsReport> rounds;
   bool operator==(const Trailer&) const = default;
 };
 
@@ -48,8 +50,9 @@ struct TickOutcome {
   bool may_drain = false;
   std::optional<int> doublings;
   std::optional<Membership> announced;
-  std::vector<int> differing;     // ranks whose state is not that of the others
-  std::vector<int> came_in_sync;  // ranks that have caught up, ascending
+  std::vector<int> differing;                       // ranks whose state is not that of the others
+  std::vector<int> came_in_sync;                    // ranks that have caught up, ascending
+  std::vector<std::optional<RoundsReport>> rounds;  // by rank
 };
 
 // Sums in double along the tree over shards, so that the result does not depend on the order of
@@ -99,6 +102,7 @@ class TickRound {
   std::optional<Membership> announced_;
   std::vector<std::optional<std::uint64_t>> state_checksums_;  // by rank
   std::set<int> came_in_sync_;
+  std::vector<std::optional<RoundsReport>> rounds_;  // by rank
 };
 
 }  // namespace pliant

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/event_loop.h"
@@ -11,9 +12,11 @@
 #include "trainer/checkpoint/state_copy.h"
 #include "trainer/checkpoint/state_slice.h"
 #include "trainer/collective/buffer_pool.h"
+#include "trainer/collective/communicators.h"
 #include "trainer/collective/gradient_accumulator.h"
 #include "trainer/collective/peer_transport.h"
 #include "trainer/collective/reduction.h"
+#include "trainer/collective/round_plan.h"
 #include "trainer/collective/tree.h"
 #include "trainer/protocol/hang_detector.h"
 #include "trainer/protocol/program.h"
@@ -21,6 +24,15 @@
 namespace pliant {
 
 class ProgramThread;
+
+// A step whose gradient does not leave the device: the sum over all shards becomes
+// TickOutput::mean. There are neither parts nor nodes, unless the tick fails or is aborted.
+struct DeviceStep {
+  float divisor = 1;  // samples in the tick
+  // This rank's part in summing the gradients of all ranks. None: it computes all shards itself.
+  std::shared_ptr<const RoundPlan> rounds;
+  bool all_reduce = false;  // as in GradientRounds::Sum
+};
 
 // One learner's part of one tick.
 struct TickWork {
@@ -33,10 +45,7 @@ struct TickWork {
   bool measure = false;            // ShardResult::gradient_square is wanted
   BucketSizes buckets = Reduction::kBucketSizes;
   bool parts_early = true;  // hand out each finished bucket; false: when its block is done
-  // With keeps_whole_steps(): this learner computes the whole step, of so many samples, and nobody
-  // else needs its sums. They become TickOutput::mean; there are neither parts nor nodes, except
-  // for AbortTick.
-  std::optional<float> whole_step;
+  std::optional<DeviceStep> device_step;  // only with keeps_gradients()
 };
 
 // A finished bucket of a block's sum. The block's other buckets may still be written.
@@ -49,7 +58,8 @@ struct NodePart {
 struct TickOutput {
   std::vector<ShardResult> shards;  // of the finished tasks: the first ones, in order
   std::vector<HeldNode> nodes;      // in training: each finished shard is in one of them
-  FloatBuffer mean;                 // on the device: see TickWork::whole_step
+  FloatBuffer mean;                 // on the device: see DeviceStep
+  std::string rounds_failed;        // why there is no mean, though all shards are computed
   Bytes buffers;                    // written by shard 0; empty if that is not finished
   std::optional<std::uint64_t> state_checksum;  // of the state that the tick began with
   Duration data_wait{};                         // waiting for samples
@@ -90,15 +100,18 @@ class Compute {
   virtual const StateDict& state_shape() const = 0;
   // The running call to the program. None: the program is idle, or its result is no longer needed.
   virtual std::optional<ProgramCall> call() const = 0;
-  // Whether a step that one learner computes alone stays on a device: see TickWork::whole_step.
-  virtual bool keeps_whole_steps() const { return false; }
+  // Whether gradients may stay on a device: see DeviceStep.
+  virtual bool keeps_gradients() const { return false; }
+  // Over which the devices of several ranks exchange them. nullptr: they do not.
+  virtual Communicators* communicators() { return nullptr; }
 
   // In training, `on_part` is called for each bucket of each block when it is finished, possibly
   // while the block's last shard is still being computed. `done` is called last.
   virtual void RunTick(TickWork work, OnPart on_part, DoneTick done) = 0;
   // Aborts the queued or running RunTick: its callbacks are no longer called. It ends after the
   // current shard; then `rest` receives what is finished. If no RunTick is running, `rest` receives
-  // an empty output; but after a whole step that was not committed, it receives that step's nodes.
+  // an empty output; but after a DeviceStep that was not committed, it receives that step's nodes.
+  // A communicator over which the tick exchanged gradients is aborted.
   virtual void AbortTick(std::function<void(TickOutput)> rest) = 0;
 
   virtual void Commit(CommitWork work, Done<CommitOutput> done) = 0;

@@ -25,8 +25,26 @@ void DeviceTick::Measure(std::size_t task, std::span<const float> gradient) {
   memory_.device.Squares(gradient, lanes_.subspan(task * lanes_of_gradient_, lanes_of_gradient_));
 }
 
+void DeviceTick::Begin() {
+  if (!work_.device_step || !work_.device_step->rounds) return;
+  const DeviceStep& step = *work_.device_step;
+  mean_ = memory_.means.Take();
+  begun_ = memory_.device.rounds();
+  begun_->Begin({.plan = step.rounds,
+                 .all_reduce = step.all_reduce,
+                 .buckets = BucketLayout(mean_.view().size(), work_.buckets),
+                 .divisor = step.divisor,
+                 .mean = mean_});
+}
+
 void DeviceTick::HandOut(const HeldNode& node, std::uint32_t bucket, ElementRange range,
                          const std::function<void(NodePart)>& on_part) {
+  if (begun_ != nullptr) {
+    if (blocks_.empty() || blocks_.back().node != node.node) blocks_.push_back(node);
+    // The last block's bucket is the last of all blocks' to become final.
+    if (blocks_.size() == work_.device_step->rounds->own().size()) begun_->Add(blocks_, bucket);
+    return;
+  }
   FloatBuffer& copy = copies_[node.node];
   if (!copy) copy = memory_.sums.Take();
   memory_.device.ToHost(std::as_bytes(node.sum.view().subspan(range.begin, range.size)),
@@ -38,7 +56,15 @@ void DeviceTick::HandOut(const HeldNode& node, std::uint32_t bucket, ElementRang
 }
 
 void DeviceTick::End(const GradientAccumulator& accumulator, bool whole, TickOutput& output) {
-  if (whole && work_.whole_step) {
+  if (begun_ != nullptr && whole) {
+    const std::uint32_t buckets = accumulator.buckets().count();
+    if (work_.blocks.empty())
+      for (std::uint32_t bucket = 0; bucket < buckets; ++bucket) begun_->Add({}, bucket);
+    output.mean = mean_;
+    return;
+  }
+  if (begun_ != nullptr) begun_->Abort([] {});
+  if (whole && work_.device_step) {
     std::vector<NodeIndex> nodes;
     std::vector<std::span<const float>> sums;
     for (const HeldNode& node : accumulator.finished()) {
@@ -46,8 +72,8 @@ void DeviceTick::End(const GradientAccumulator& accumulator, bool whole, TickOut
       sums.emplace_back(node.sum.view());
     }
     output.mean = memory_.means.Take();
-    return memory_.device.Mean(LevelsOf(work_.logical_shards, nodes), sums, *work_.whole_step,
-                               output.mean.view());
+    return memory_.device.Mean(LevelsOf(work_.logical_shards, nodes), sums,
+                               work_.device_step->divisor, output.mean.view());
   }
   accumulator.CopySums(output.nodes);
   for (HeldNode& node : output.nodes) {

@@ -13,6 +13,7 @@
 #include "trainer/collective/byte_pool.h"
 #include "trainer/collective/gradient_accumulator.h"
 #include "trainer/collective/gradient_device.h"
+#include "trainer/collective/gradient_rounds.h"
 #include "trainer/runtime/compute.h"
 
 namespace pliant {
@@ -42,12 +43,16 @@ class DeviceTick {
   // Measures this shard's gradient, which is final.
   void Measure(std::size_t task, std::span<const float> gradient);
 
+  // The tick begins: its rounds, if it has some.
+  void Begin();
   // A bucket of a block's sum is final. `on_part` is called on another thread when its copy is
-  // there.
+  // there; in rounds, not at all.
   void HandOut(const HeldNode& node, std::uint32_t bucket, ElementRange range,
                const std::function<void(NodePart)>& on_part);
   // Queues what is left to do for the output. `whole`: all tasks were done.
   void End(const GradientAccumulator& accumulator, bool whole, TickOutput& output);
+  // nullptr: the tick has none. Others must do their part until they are over.
+  GradientRounds* rounds() const { return begun_; }
   // The device is done.
   void Complete(TickOutput& output) const;
 
@@ -64,6 +69,9 @@ class DeviceTick {
   std::vector<bool> follow_;
   std::span<double> lanes_;                  // of each task's gradient, if it is measured
   std::map<NodeIndex, FloatBuffer> copies_;  // of blocks' sums
+  GradientRounds* begun_ = nullptr;
+  FloatBuffer mean_;              // of the rounds
+  std::vector<HeldNode> blocks_;  // in rounds: those of which some bucket is final
 };
 
 }  // namespace pliant

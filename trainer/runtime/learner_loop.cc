@@ -40,14 +40,7 @@ LearnerLoop::Impl::Impl(LearnerOptions options, Schedule schedule, LearnerParts 
       parts_(parts),
       on_exit_(std::move(on_exit)),
       hang_watch_(options_.step_timeout, tasks_, parts.compute,
-                  [this](std::string hang) {
-                    log::Error("the program hangs", {{"cause", hang}});
-                    Exit({.reason = LeftReason::kFailed,
-                          .code = ErrorCode::kTimeout,
-                          .message = std::move(hang),
-                          .parameters_sha256 = "",
-                          .program_hangs = true});
-                  }),
+                  [this](std::string hang) { ExitAtOnce(std::move(hang)); }),
       early_(
           LimitsFor({.gradient_bytes = CountOf(parts) * sizeof(float),
                      .buffer_bytes = parts.compute.info().buffer_bytes,
@@ -81,6 +74,8 @@ LearnerLoop::Impl::Impl(LearnerOptions options, Schedule schedule, LearnerParts 
                  if (phase_ == Phase::kFinishing) final_model_.Publish(Label());
                }}),
       ticks_({.buckets = options_.buckets,
+              .buckets_of_rounds = options_.buckets_of_rounds,
+              .all_reduce = !split_.bitwise(),
               .check_state_every_steps = options_.check_state_every_steps},
              {.tasks = tasks_,
               .compute = parts.compute,
@@ -88,8 +83,25 @@ LearnerLoop::Impl::Impl(LearnerOptions options, Schedule schedule, LearnerParts 
               .gradients = parts.gradients,
               .split = split_,
               .peers = peers_,
-              .aborted = [this] { EnterNow(); }}) {
+              .aborted = [this] { EnterNow(); }}),
+      carrier_(!split_.bitwise(),
+               {.loop = parts.loop,
+                .tasks = tasks_,
+                .communicators = parts.compute.communicators(),
+                .peers = peers_,
+                .stats = stats_,
+                .on_hang = [this](std::string why) { ExitAtOnce(std::move(why)); }}) {
   CHECK((parts.link == nullptr) == (parts.transport == nullptr), "peers come with a coordinator");
+}
+
+// Something will not return: nobody waits for it.
+void LearnerLoop::Impl::ExitAtOnce(std::string hang) {
+  log::Error("the program hangs", {{"cause", hang}});
+  Exit({.reason = LeftReason::kFailed,
+        .code = ErrorCode::kTimeout,
+        .message = std::move(hang),
+        .parameters_sha256 = "",
+        .program_hangs = true});
 }
 
 void LearnerLoop::Impl::Start() {

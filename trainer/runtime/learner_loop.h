@@ -39,7 +39,9 @@ struct LearnerOptions {
   // Steps between two comparisons of the members' states. 0: never.
   std::uint64_t check_state_every_steps = 100;
 
-  BucketSizes buckets = Reduction::kBucketSizes;  // of the gradient: equal on all learners
+  // The cuts of the gradient: equal on all learners.
+  BucketSizes buckets = Reduction::kBucketSizes;
+  BucketSizes buckets_of_rounds = RoundPlan::kBucketSizes;
 
   Duration grace = std::chrono::seconds(60);            // after the coordinator asks to leave
   Duration opening_timeout = std::chrono::seconds(10);  // for connecting to all members

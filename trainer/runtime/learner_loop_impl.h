@@ -13,6 +13,7 @@
 #include "trainer/protocol/membership_view.h"
 #include "trainer/protocol/state_server.h"
 #include "trainer/protocol/tick_round.h"
+#include "trainer/runtime/carrier.h"
 #include "trainer/runtime/checkpoint_driver.h"
 #include "trainer/runtime/checkpoint_label.h"
 #include "trainer/runtime/coordinator_session.h"
@@ -106,6 +107,7 @@ class LearnerLoop::Impl final : public PeerHandler,
   void LeaveWhenFree();     // at once, if nothing depends on this learner
   void LeaveUnlessFinal();  // completed if the final model exists, else drained
   void Exit(LearnerExit exit);
+  void ExitAtOnce(std::string hang);
 
   // ---- Peers (learner_peers.cc) ----
   void OnPeerConnected(const LearnerId& peer) override;
@@ -137,6 +139,7 @@ class LearnerLoop::Impl final : public PeerHandler,
   void OnOpeningNews() override { Then(Step::kAdvanceOpening); }
   void OnReady() override { Then(Step::kBeginTraining); }
   void OnAbsent(const std::vector<int>& ranks) override;
+  void OnRoundsFailed(const std::string& why) override;
   // The peer sent what the protocol does not allow: its link counts as broken.
   void OnViolation(int rank, std::string cause) override {
     Then(StopStep{{.accused = {view_.member(rank)}, .cause = std::move(cause)}});
@@ -211,6 +214,7 @@ class LearnerLoop::Impl final : public PeerHandler,
   CheckpointDriver checkpoints_;
   FinalModel final_model_;
   TickRunner ticks_;
+  Carrier carrier_;
 
   // Parts of the current membership: while it opens, and after that. Last: they use the rest.
   std::optional<OpeningRun> opening_;

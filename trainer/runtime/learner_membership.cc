@@ -175,6 +175,7 @@ void LearnerLoop::Impl::BeginTraining() {
                                     .peers = peers_,
                                     .states = states_,
                                     .ticks = ticks_,
+                                    .carrier = carrier_,
                                     .session = session_,
                                     .stats = stats_,
                                     .state = state_,
@@ -201,6 +202,17 @@ Trailer LearnerLoop::Impl::TrailerHead(const TickPlan& plan) {
                            ? std::optional(NextDoublings(spec, plan.doublings, state_.own.noise))
                            : std::nullopt,
           .announced = view_.announcement()};
+}
+
+// Usually a peer was lost, and the transport is about to say which one.
+void LearnerLoop::Impl::OnRoundsFailed(const std::string& why) {
+  log::Warning("gradients did not travel from GPU to GPU", {{"error", why}});
+  constexpr Duration kExplanation = std::chrono::seconds(1);
+  tasks_.After(kExplanation, [this, why, membership = view_.current().id] {
+    if (phase_ != Phase::kTicking || view_.current().id != membership) return;
+    carrier_.OnRoundsFailed();
+    Then(StopStep{{.accused = {}, .cause = why}});
+  });
 }
 
 // A member that received news of a leaver did not wait: it has begun the next tick.

@@ -129,6 +129,11 @@ void LearnerLoop::Impl::Deliver(const LearnerId& peer, const Frame& frame) {
       if (opening_ && view_.rank() != 0) return Hold(peer, frame);
       if (opening_ && !loading_) opening_->OnStateFrame(*rank, frame);
       return;
+    case FrameKind::kCommunicator:
+      if (!training_) return;
+      if (const Status status = carrier_.OnOffer(*rank, frame); !status)
+        OnViolation(*rank, status.error().message);
+      return;
     case FrameKind::kSliceFailed:
       return checkpoints_.OnSliceFailed(peer, DecodeSliceFailure(frame));
     case FrameKind::kAbort:

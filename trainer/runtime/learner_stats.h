@@ -23,6 +23,10 @@ struct LearnerStats {
   Duration waiting{};       // for the other learners
   Duration committing{};    // in the optimizer
   Duration pausing{};       // between the last commit in a membership and the first in the next
+  // Exchanges of gradients from device to device: see Carrier.
+  std::uint64_t steps_in_rounds = 0;
+  std::uint64_t communicators = 0;
+  std::uint64_t communicators_failed = 0;
   std::uint64_t bytes_sent = 0;  // to peers
   std::uint64_t bytes_received = 0;
   std::uint64_t checkpoints = 0;

@@ -62,6 +62,7 @@ std::optional<Work> ShardStepper::Next() {
 }
 
 void ShardStepper::Begin() {
+  if (device_ != nullptr && work_.kind == TickKind::kTrain) device_->Begin();
   if (work_.check_state) {
     Result<std::uint64_t> checksum = StateChecksum(program_.State());
     if (!checksum) {
@@ -91,7 +92,7 @@ ShardWork ShardStepper::WorkOnTask() {
   CHECK(accumulator_.next_shard() == shard, "shards are computed in the order of their blocks");
   added_ = false;
   work.gradient = accumulator_.Leaf();
-  const bool has_parts = device_ == nullptr || !work_.whole_step;
+  const bool has_parts = device_ == nullptr || !work_.device_step || work_.device_step->rounds;
   if (accumulator_.completes_block() && has_parts)
     parts_ = std::make_unique<BlockParts>(accumulator_, on_part_, device_);
   if (const auto left = accumulator_.left_sibling(); !left.empty()) {

@@ -18,6 +18,7 @@
 #include "trainer/collective/buffer_pool.h"
 #include "trainer/collective/byte_pool.h"
 #include "trainer/collective/gradient_device.h"
+#include "trainer/collective/gradient_rounds.h"
 #include "trainer/runtime/compute.h"
 #include "trainer/runtime/device_tick.h"
 #include "trainer/runtime/operation.h"
@@ -105,14 +106,17 @@ class ThreadedCompute final : public Compute {
   const ProgramInfo& info() const override { return info_; }
   const StateDict& state_shape() const override { return state_; }
 
-  bool keeps_whole_steps() const override { return on_device_.has_value(); }
+  bool keeps_gradients() const override { return on_device_.has_value(); }
+  Communicators* communicators() override {
+    return on_device_ ? on_device_->device.rounds() : nullptr;
+  }
 
   std::optional<ProgramCall> call() const override {
     if (const auto* const change = std::get_if<Change>(&running_)) {
       return ProgramCall{.kind = change->kind, .number = operations_, .step = change->step};
     }
     const auto* const tick = std::get_if<RunningTick>(&running_);
-    if (tick == nullptr) return std::nullopt;
+    if (tick == nullptr || control_.awaits_others) return std::nullopt;
     const TickWork& work = tick->asked.work;
     const bool train = work.kind == TickKind::kTrain;
     ProgramCall call{.kind = train ? ProgramCall::Kind::kTrain : ProgramCall::Kind::kEvaluate,
@@ -134,12 +138,19 @@ class ThreadedCompute final : public Compute {
     std::erase_if(queue_,
                   [](const Asked& queued) { return std::holds_alternative<AskedTick>(queued); });
     if (!std::holds_alternative<RunningTick>(running_)) {
-      if (whole_ && idle()) return SaveWhole(*std::exchange(whole_, std::nullopt), std::move(rest));
+      if (whole_ && idle()) {
+        return SaveWhole(*std::exchange(whole_, std::nullopt),
+                         [rest = std::move(rest)](const Result<TickOutput>& saved) {
+                           rest(saved ? *saved : TickOutput());
+                         });
+      }
       return Post([rest = std::move(rest)] { rest({}); });
     }
     CHECK(rest_ == nullptr, "a tick is aborted once");
     control_.abandoned = true;
     rest_ = std::move(rest);
+    // Without the others its rounds would not end.
+    if (std::get<RunningTick>(running_).has_rounds()) communicators()->Abort([] {});
   }
 
   void Commit(CommitWork work, Done<CommitOutput> done) override {
@@ -214,6 +225,10 @@ class ThreadedCompute final : public Compute {
               compute.control_, [&compute](NodePart part) { compute.HandOver(std::move(part)); },
               device.get()) {}
 
+    bool has_rounds() const {
+      return asked.work.device_step && asked.work.device_step->rounds != nullptr;
+    }
+
     AskedTick asked;
     std::unique_ptr<DeviceTick> device;  // nullptr: the host computes
     ShardStepper stepper;                // both work on `asked`
@@ -268,23 +283,24 @@ class ThreadedCompute final : public Compute {
     whole_.reset();
     control_.abandoned = false;
     control_.done = 0;
+    control_.awaits_others = false;
     if (tick.work.kind == TickKind::kTrain) {
       accumulator_.Begin(tick.work.logical_shards, tick.work.blocks, tick.work.buckets,
                          tick.work.measure);
     }
-    ShardStepper& stepper = running_.emplace<RunningTick>(*this, std::move(tick)).stepper;
-    thread_.Run(stepper, [this, &stepper](Status stepped) {
+    RunningTick& running = running_.emplace<RunningTick>(*this, std::move(tick));
+    thread_.Run(running.stepper, [this, &running](Status stepped) {
       EndOnException("computation", [&] {
-        result_ = CatchAll([&] { return stepped ? stepper.End(output_) : std::move(stepped); });
+        result_ =
+            CatchAll([&] { return stepped ? running.stepper.End(output_) : std::move(stepped); });
         if (!on_device_) return Over();
-        on_device_->device.Then([this, &stepper](Status computed) {
-          if (computed) {
-            stepper.Complete(output_);
-          } else {
-            output_ = {};
-            result_ = std::move(computed);
-          }
-          Over();
+        on_device_->device.Then([this, &running](const Status& computed) {
+          GradientRounds* const rounds = running.device->rounds();
+          if (rounds == nullptr) return OverOnDevice(running, computed, {});
+          control_.awaits_others = true;
+          rounds->WhenOver([this, &running, computed](const Status& exchanged) {
+            OverOnDevice(running, computed, exchanged);
+          });
         });
       });
     });
@@ -347,29 +363,32 @@ class ThreadedCompute final : public Compute {
     const std::function<void(TickOutput)> rest = std::exchange(rest_, nullptr);
     TickOutput output = std::exchange(output_, {});
     if (rest != nullptr && output.mean) {
-      SaveWhole(std::move(output), rest);
+      SaveWhole(std::move(output),
+                [rest](const Result<TickOutput>& saved) { rest(saved ? *saved : TickOutput()); });
     } else if (rest != nullptr) {
       rest(std::move(output));
     } else if (!result_) {
       done(std::unexpected(std::move(result_).error()));
+    } else if (!output.rounds_failed.empty()) {
+      SaveWhole(std::move(output), std::move(done));
     } else {
       if (output.mean) whole_ = output;
       done(std::move(output));
     }
   }
 
-  // Gives the nodes of a whole step to `rest`, instead of its mean.
-  void SaveWhole(TickOutput output, std::function<void(TickOutput)> rest) {
+  // Gives the nodes of a computed step to `done`, instead of its mean.
+  void SaveWhole(TickOutput output, DoneTick done) {
     running_ = TickOver{};
     saving_ = true;
     output.mean = {};
     DeviceTick::CopyNodes(accumulator_, on_device_->ForTick(), output.nodes);
     on_device_->device.Then(
-        [this, output = std::move(output), rest = std::move(rest)](const Status& saved) {
-          Post([this, output = saved ? output : TickOutput(), rest] {
+        [this, output = std::move(output), done = std::move(done)](const Status& saved) {
+          Post([this, output = saved.transform([&] { return output; }), done] {
             saving_ = false;
             const Lifetime::Watch watch = lifetime_.watch();
-            rest(output);
+            done(output);
             if (!watch.over()) BeginNext();
           });
         });
@@ -397,6 +416,18 @@ class ThreadedCompute final : public Compute {
   std::unique_ptr<DeviceTick> NewDeviceTick(const TickWork& work) {
     if (!on_device_) return nullptr;
     return std::make_unique<DeviceTick>(on_device_->ForTick(), work, accumulator_.cells());
+  }
+
+  // The device's threads: the tick is computed, and its rounds are over.
+  void OverOnDevice(RunningTick& running, const Status& computed, const Status& exchanged) {
+    if (computed) {
+      running.stepper.Complete(output_);
+      if (!exchanged && output_.mean) output_.rounds_failed = exchanged.error().message;
+    } else {
+      output_ = {};
+      result_ = computed;
+    }
+    Over();
   }
 
   // Any thread: the running operation is over, with result_.

@@ -25,10 +25,8 @@ void TickRunner::Begin(const Start& tick) {
   const bool train = tick_.plan.kind == TickKind::kTrain;
   round_.Begin(team.tick_map(), tick_.self, train && parts_.compute.info().buffer_bytes > 0,
                team.in_sync);
-  // One that catches up needs the gradient in host memory, and so do nodes of an aborted tick.
-  whole_ = train && parts_.compute.keeps_whole_steps() && team.in_sync.size() == 1 && !team.redo &&
-           partial_.nodes().empty();
-  if (!train || whole_) return;
+  device_step_ = StepOnDevice();
+  if (!train || device_step_) return;
   reduction_.Begin({.membership = tick_.membership,
                     .tick = tick_.number,
                     .map = &team.tick_map(),
@@ -36,6 +34,28 @@ void TickRunner::Begin(const Start& tick) {
                     .divisor = static_cast<float>(tick_.plan.samples),
                     .buckets = options_.buckets,
                     .host_of_rank = &team.learner_of_rank});
+}
+
+// A member that catches up needs the gradient in host memory, and so do nodes of an aborted tick.
+std::optional<DeviceStep> TickRunner::StepOnDevice() {
+  const Team& team = *tick_.team;
+  if (tick_.plan.kind != TickKind::kTrain || !parts_.compute.keeps_gradients() || team.redo ||
+      !partial_.nodes().empty())
+    return std::nullopt;
+  DeviceStep step{.divisor = static_cast<float>(tick_.plan.samples), .rounds = nullptr};
+  if (team.in_sync.size() == 1) return step;
+  if (!tick_.rounds) return std::nullopt;
+  const ShardMap& map = team.tick_map();
+  if (plan_ == nullptr || map_of_plan_ != map || hosts_of_plan_ != team.learner_of_rank ||
+      self_of_plan_ != tick_.self) {
+    map_of_plan_ = map;
+    hosts_of_plan_ = team.learner_of_rank;
+    self_of_plan_ = tick_.self;
+    plan_ = std::make_shared<const RoundPlan>(map, hosts_of_plan_, tick_.self);
+  }
+  step.rounds = plan_;
+  step.all_reduce = options_.all_reduce;
+  return step;
 }
 
 void TickRunner::ComputePart() {
@@ -76,8 +96,10 @@ TickWork TickRunner::MakeWork() {
                 .check_state = plan.kind == TickKind::kTrain && check_every > 0 && plan.step > 0 &&
                                plan.step % check_every == 0,
                 .measure = IsMeasured(plan),
-                .buckets = options_.buckets,
-                .parts_early = computing > 1};
+                .buckets = device_step_ && device_step_->rounds ? options_.buckets_of_rounds
+                                                                : options_.buckets,
+                .parts_early = computing > 1,
+                .device_step = device_step_};
   const auto tasks_of = [&](const std::vector<int>& shards) {
     std::vector<ShardTask> tasks;
     for (const int shard : shards) {
@@ -86,7 +108,6 @@ TickWork TickRunner::MakeWork() {
     return tasks;
   };
   work.tasks = tasks_of(partial_.Ask(own));
-  if (whole_) work.whole_step = static_cast<float>(plan.samples);
   if (parts_.ledger != nullptr) ledger_tasks_ = tasks_of(own);
   return work;
 }
@@ -97,6 +118,7 @@ void TickRunner::OnOutput(const TickOutput& output) {
   computing_ = false;
   const TickKind kind = tick_.plan.kind;
   partial_.Add(kind, tick_.team->map.logical_shards, output);
+  if (!output.rounds_failed.empty()) return tick_.owner->OnRoundsFailed(output.rounds_failed);
   if (parts_.ledger != nullptr && kind == TickKind::kTrain) {
     parts_.ledger->Computed(tick_.membership, tick_.number, ledger_tasks_);
   }
@@ -117,7 +139,7 @@ void TickRunner::OnOutput(const TickOutput& output) {
   }
   parts_.peers.SendToAll(FrameKind::kTrailer, EncodeTrailer(trailer));
   round_.OnLocal(trailer, partial_.buffers());
-  if (whole_) {
+  if (device_step_) {
     mean_ = output.mean;
     partial_.Clear();  // its sums are still on the device
   }
@@ -145,19 +167,20 @@ Status TickRunner::OnFrame(int rank, const Frame& frame) {
       return round_.OnBuffers(rank, frame.payload);
     default:
       if (tick_.plan.kind != TickKind::kTrain) return Invalid("a gradient in an evaluation");
+      if (device_step_) return Invalid("a gradient that should travel in rounds");
       return reduction_.OnFrame(rank, frame);
   }
 }
 
 MutableBytes TickRunner::ReceiveBufferFor(int rank, const FrameHeader& header, std::size_t bytes) {
-  if (tick_.plan.kind != TickKind::kTrain) return {};
+  if (tick_.plan.kind != TickKind::kTrain || device_step_) return {};
   return reduction_.ReceiveBufferFor(rank, header, bytes);
 }
 
 bool TickRunner::complete() const {
   if (committing_ || !round_.done()) return false;
   if (tick_.plan.kind != TickKind::kTrain) return true;
-  return whole_ ? static_cast<bool>(mean_) : reduction_.done();
+  return device_step_ ? static_cast<bool>(mean_) : reduction_.done();
 }
 
 TickOutcome TickRunner::Outcome() const {
@@ -189,7 +212,7 @@ void TickRunner::Commit(const TickOutcome& outcome, const std::optional<Evaluati
                          .schedule_step = tick_.plan.schedule_step,
                          .doublings = tick_.plan.doublings,
                          .last_of_epoch = tick_.plan.last_of_kind,
-                         .gradient = whole_ ? FloatBuffer() : reduction_.shared_root(),
+                         .gradient = device_step_ ? FloatBuffer() : reduction_.shared_root(),
                          .mean = std::exchange(mean_, {}),
                          .buffers = round_.buffers(),
                          .sums = outcome.sums,
@@ -204,6 +227,7 @@ void TickRunner::CountInto(LearnerStats& stats) const {
   stats.shards_kept += partial_.shards_kept();
   if (tick_.plan.kind != TickKind::kTrain) return;
   ++stats.steps;
+  if (device_step_ && device_step_->rounds) ++stats.steps_in_rounds;
   stats.samples += static_cast<std::uint64_t>(samples_computed_);
 }
 

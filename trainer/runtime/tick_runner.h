@@ -2,8 +2,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -29,6 +31,8 @@ class TickRunner {
  public:
   struct Options {
     BucketSizes buckets;
+    BucketSizes buckets_of_rounds;
+    bool all_reduce = false;                    // in rounds: any order of additions will do
     std::uint64_t check_state_every_steps = 0;  // 0: never
   };
   struct Parts {  // borrowed
@@ -49,6 +53,8 @@ class TickRunner {
     // This learner's part is computed and sent.
     virtual void OnComputed() = 0;
     virtual void OnTickFailed(const Error& error) = 0;
+    // The devices could not exchange their gradients. This learner's part is saved.
+    virtual void OnRoundsFailed(const std::string& why) = 0;
   };
   struct Start {
     MembershipId membership;
@@ -56,7 +62,8 @@ class TickRunner {
     TickPlan plan;
     // Borrowed likewise: the position of the state that the tick begins with.
     const Position* before = nullptr;
-    int self = 0;  // rank
+    int self = 0;         // rank
+    bool rounds = false;  // gradients are exchanged in rounds; equal on all ranks
     // Borrowed until the tick is over and the runner is no longer busy() with it.
     const Team* team = nullptr;
     Owner* owner = nullptr;
@@ -103,6 +110,7 @@ class TickRunner {
   bool committing() const { return committing_; }
 
  private:
+  std::optional<DeviceStep> StepOnDevice();
   TickWork MakeWork();
   void OnOutput(const TickOutput& output);
 
@@ -111,8 +119,13 @@ class TickRunner {
   Reduction reduction_;
   TickRound round_;
   PartialTick partial_;
-  bool whole_ = false;  // the step does not leave this learner's device
-  FloatBuffer mean_;    // then: TickOutput::mean
+  std::optional<DeviceStep> device_step_;
+  FloatBuffer mean_;  // then: TickOutput::mean
+  // The plan for the last map, hosts and rank of a step in rounds.
+  std::shared_ptr<const RoundPlan> plan_;
+  ShardMap map_of_plan_;
+  std::vector<int> hosts_of_plan_;
+  int self_of_plan_ = 0;
   TickStopwatch stopwatch_;
   Start tick_;
   std::vector<ShardTask> ledger_tasks_;  // of this learner in the tick, if there is a ledger

@@ -37,6 +37,12 @@ void TrainingState::UseSegments() {
 
 namespace {
 
+std::size_t NodesOf(const ShardMap& map) {
+  std::size_t nodes = 0;
+  for (const std::vector<ShardBlock>& blocks : map.blocks_of_rank) nodes += blocks.size();
+  return nodes;
+}
+
 // A member that does not hold the furthest state takes part in the ticks that follow it.
 Team BeginTeam(const Training::Parts& parts, const Opening& opening) {
   const Position furthest = opening.furthest()->position;
@@ -69,9 +75,11 @@ Training::Training(Options options, Parts parts, const Opening& opening)
 Training::~Training() {
   const bool busy = parts_.ticks.busy() || (catch_up_ && catch_up_->busy());
   CHECK(!busy || parts_.tasks.ended(), "it is destroyed only after the program's call has ended");
+  parts_.carrier.Leave();
 }
 
 void Training::Begin() {
+  parts_.carrier.Enter(rank_, parts_.view.current().world_size());
   ReleaseLeavers();
   if (rank_ == 0) TakeOverMetrics();
   ServeThoseBehind();
@@ -95,6 +103,7 @@ void Training::TakeOverMetrics() {
 
 void Training::Leave() {
   stage_ = Stage::kOver;
+  parts_.carrier.Leave();
   opened_reported_ = false;
   EndCatchUp();
 }
@@ -103,13 +112,15 @@ void Training::Leave() {
 
 void Training::BeginTick() {
   team_.BeginTick(parts_.split, applied());
-  parts_.ticks.Begin({.membership = membership_,
-                      .number = applied(),
-                      .plan = parts_.state.schedule.At(applied()),
-                      .before = &parts_.state.own,
-                      .self = rank_,
-                      .team = &team_,
-                      .owner = this});
+  parts_.ticks.Begin(
+      {.membership = membership_,
+       .number = applied(),
+       .plan = parts_.state.schedule.At(applied()),
+       .before = &parts_.state.own,
+       .self = rank_,
+       .rounds = parts_.carrier.rounds_next() && NodesOf(team_.tick_map()) <= RoundPlan::kMaxNodes,
+       .team = &team_,
+       .owner = this});
   if (catch_up_) {
     AdvanceCatchUp();
     ReportCatchUp();
@@ -122,6 +133,7 @@ void Training::BeginTick() {
 Trailer Training::MakeTrailer() {
   Trailer trailer = parts_.owner.TrailerHead(parts_.ticks.plan());
   trailer.came_in_sync = progress_.NewlyInSync(team_.in_sync);
+  trailer.rounds = parts_.carrier.Report();
   return trailer;
 }
 
@@ -242,6 +254,8 @@ void Training::Boundary(const TickOutcome& outcome) {
     team_.OnCameInSync(outcome.came_in_sync, parts_.split, applied());
     ReleaseLeavers();
   }
+  if (!catch_up_)
+    parts_.carrier.OnTick(outcome.rounds, !std::ranges::contains(team_.in_sync, false));
   parts_.owner.OnBoundary(outcome);
 }
 

@@ -14,6 +14,7 @@
 #include "trainer/protocol/position.h"
 #include "trainer/protocol/state_server.h"
 #include "trainer/protocol/team.h"
+#include "trainer/runtime/carrier.h"
 #include "trainer/runtime/catch_up.h"
 #include "trainer/runtime/coordinator_session.h"
 #include "trainer/runtime/learner_stats.h"
@@ -81,6 +82,7 @@ class Training final : public TickRunner::Owner, public CatchUp::Owner {
     virtual void OnCatchUpAbandoned() = 0;    // the program's state no longer changes
     virtual bool OthersContinue() const = 0;  // another member has begun the next tick
     virtual void OnViolation(int rank, std::string cause) = 0;
+    virtual void OnRoundsFailed(const std::string& why) = 0;
     virtual void Fail(const Error& error) = 0;
   };
   struct Parts {  // borrowed
@@ -93,6 +95,7 @@ class Training final : public TickRunner::Owner, public CatchUp::Owner {
     Peers& peers;
     StateServer& states;
     TickRunner& ticks;
+    Carrier& carrier;
     CoordinatorSession& session;
     LearnerStats& stats;
     TrainingState& state;
@@ -144,6 +147,7 @@ class Training final : public TickRunner::Owner, public CatchUp::Owner {
   Trailer MakeTrailer() override;
   void OnComputed() override { parts_.owner.OnTickNews(); }
   void OnTickFailed(const Error& error) override { parts_.owner.Fail(error); }
+  void OnRoundsFailed(const std::string& why) override { parts_.owner.OnRoundsFailed(why); }
   void ReleaseLeavers();
   void TakeOverMetrics();
   static void AddNoise(NoiseWindow& noise, const TickPlan& plan, const ShardSpread& spread,

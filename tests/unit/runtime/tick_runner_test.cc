@@ -63,6 +63,7 @@ struct TickerOf final : TickRunner::Owner, SampleLedger {
   Trailer MakeTrailer() override { return says; }
   void OnComputed() override { ++times_computed; }
   void OnTickFailed(const Error& error) override { failed = error; }
+  void OnRoundsFailed(const std::string& why) override { rounds_failed = why; }
   void Computed(MembershipId membership, Tick tick, const std::vector<ShardTask>& given) override {
     std::string line = Format("{} tick {}:", ToString(membership), tick);
     for (const ShardTask& task : given) line += Format(" {}", task.shard);
@@ -165,6 +166,7 @@ struct TickerOf final : TickRunner::Owner, SampleLedger {
   int times_computed = 0;
   bool not_first = false;  // the ticks that begin are not the first ones of their membership
   std::optional<Error> failed;
+  std::string rounds_failed;
   std::vector<std::string> ledger;
   std::optional<TickRunner> runner;
 };
@@ -206,7 +208,7 @@ TEST(TickRunner, AloneAStepMayStayOnTheDevice) {
   SimEventLoop loop;
   TickerOf host(loop, 1, 0);
   TickerOf device(loop, 1, 0);
-  device.compute.keeps_whole_steps_too = device.not_first = true;
+  device.compute.keeps_gradients_too = device.not_first = true;
   device.Begin(kFirstStep);
   EXPECT_FALSE(device.runner->complete());
   device.Compute();
@@ -226,7 +228,7 @@ INSTANTIATE_TEST_SUITE_P(AfterHalfShards, AbortedOnTheDevice, testing::Values(5,
 TEST_P(AbortedOnTheDevice, AStepIsNotComputedAgain) {
   SimEventLoop loop;
   TickerOf first(loop, 1, 0);
-  first.compute.keeps_whole_steps_too = first.not_first = true;
+  first.compute.keeps_gradients_too = first.not_first = true;
   first.Begin(kFirstStep);
   first.runner->ComputePart();
   loop.RunFor(kShardTime / 2 * GetParam() + milliseconds(1));

@@ -76,6 +76,7 @@ struct TrainingOf final : Training::Owner, CoordinatorSession::Owner, MetricsSin
                         .peers = peers,
                         .states = states,
                         .ticks = ticks,
+                        .carrier = carrier,
                         .session = session,
                         .stats = stats,
                         .state = state,
@@ -94,6 +95,7 @@ struct TrainingOf final : Training::Owner, CoordinatorSession::Owner, MetricsSin
   void OnViolation(int rank, std::string cause) override {
     told.push_back(Format("violation of {}: {}", rank, cause));
   }
+  void OnRoundsFailed(const std::string& why) override { told.push_back(why); }
   void Fail(const Error& error) override { failed = error; }
   std::vector<LearnerMessage> Greeting() override { return {}; }
   Progress MakeProgress() override { return {}; }
@@ -154,6 +156,12 @@ struct TrainingOf final : Training::Owner, CoordinatorSession::Owner, MetricsSin
                     .split = split,
                     .peers = peers,
                     .aborted = [] {}}};
+  Carrier carrier{false,
+                  {.loop = loop,
+                   .tasks = tasks,
+                   .peers = peers,
+                   .stats = stats,
+                   .on_hang = [this](std::string why) { told.push_back(std::move(why)); }}};
   CoordinatorSession session{nullptr, tasks, 0, *this};
   Trailer says;
   bool others_go_on = false;
