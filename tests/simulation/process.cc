@@ -99,19 +99,36 @@ void SimCompute::EndOperation() {
 
 void SimCompute::NextShard(const std::shared_ptr<Tick>& tick) {
   if (tick->ticks_aborted || tick->shards == tick->work.tasks.size()) {
-    loop_.PostAfter(delay_(0), [this, tick] {
-      queue_.front().tick = nullptr;  // too late to abort it
-      if (tick->ticks_aborted) {
-        tick->rest(RestOf(*tick));
-      } else {
-        if (tick->work.device_step) whole_ = tick;
-        tick->done(tick->output);
-      }
-      EndOperation();
-    });
+    const bool exchanges =
+        !tick->ticks_aborted && tick->work.device_step && tick->work.device_step->rounds;
+    if (exchanges) return Exchange(tick);
+    loop_.PostAfter(delay_(0), [this, tick] { EndTick(tick); });
     return;
   }
   NextPart(tick, delay_(1) / (std::ssize(tick->parts[tick->shards]) + 1));
+}
+
+void SimCompute::EndTick(const std::shared_ptr<Tick>& tick) {
+  queue_.front().tick = nullptr;  // too late to abort it
+  if (tick->ticks_aborted) {
+    tick->rest(RestOf(*tick));
+  } else {
+    if (tick->work.device_step) whole_ = tick;
+    tick->done(tick->output);
+  }
+  EndOperation();
+}
+
+void SimCompute::Exchange(const std::shared_ptr<Tick>& tick) {
+  rounds->Sum(tick->work, tick->output->nodes, [this, tick](Result<FloatBuffer> mean) {
+    if (mean) {
+      tick->output->mean = *std::move(mean);
+      tick->output->nodes.clear();
+    } else {
+      tick->output->rounds_failed = mean.error().message;
+    }
+    EndTick(tick);
+  });
 }
 
 void SimCompute::NextPart(const std::shared_ptr<Tick>& tick, Duration every) {
@@ -144,7 +161,7 @@ TickOutput SimCompute::Run(const Tick& tick, std::size_t shards, const OnPart& o
       program_, accumulator_, buffers_, work,
       [&](const NodePart& part) { on_part(output.shards.size(), part); }, output);
   CHECK(status.has_value(), "the toy program does not fail");
-  if (work.device_step && shards == tick.work.tasks.size()) {
+  if (work.device_step && !work.device_step->rounds && shards == tick.work.tasks.size()) {
     TreeSum tree({.logical_shards = work.logical_shards, .blocks_of_rank = {work.blocks}});
     std::vector<std::span<const float>> sums;
     for (const HeldNode& node : output.nodes) sums.emplace_back(node.sum.view());
@@ -178,6 +195,7 @@ void SimCompute::AbortTick(std::function<void(TickOutput)> rest) {
   }
   running->ticks_aborted = true;
   running->rest = std::move(rest);
+  if (running->work.device_step && running->work.device_step->rounds) rounds->Abort([] {});
 }
 
 void SimCompute::Commit(CommitWork work, Done<CommitOutput> done) {

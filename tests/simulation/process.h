@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/event_loop.h"
+#include "tests/simulation/rounds_network.h"
 #include "trainer/checkpoint/checkpointer.h"
 #include "trainer/collective/byte_pool.h"
 #include "trainer/collective/gradient_accumulator.h"
@@ -107,7 +108,10 @@ class SimCompute final : public Compute {
 
   // As with a device: a step that this learner computes alone is handed over as its mean only.
   bool keeps_gradients_too = false;
+  // Then: its part in the exchange with other such learners. Borrowed; nullptr: none.
+  SimRounds* rounds = nullptr;
 
+  Communicators* communicators() override { return rounds; }
   bool keeps_gradients() const override { return keeps_gradients_too; }
   const ProgramInfo& info() const override { return program_.info(); }
   const StateDict& state_shape() const override { return shape_; }
@@ -146,6 +150,8 @@ class SimCompute final : public Compute {
   // Computes the first `shards` shards of the tick.
   using OnPart = std::function<void(std::size_t shard, const NodePart& part)>;
   TickOutput Run(const Tick& tick, std::size_t shards, const OnPart& on_part);
+  void EndTick(const std::shared_ptr<Tick>& tick);
+  void Exchange(const std::shared_ptr<Tick>& tick);
   // The finished part of an aborted tick.
   TickOutput RestOf(const Tick& tick);
 

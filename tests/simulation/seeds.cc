@@ -79,7 +79,8 @@ JobSpec DrawJob(std::uint64_t seed, std::mt19937_64& random) {
           .grace = std::chrono::seconds(2 + random() % 20),
           // In some jobs a member that catches up holds the others back, in some it does not.
           .backlog_bytes = data.epochs % 8 == 0 ? 0U : 1U << 20,
-          .ranks = HasLaterKinds(seed) && seed % 2 == 1 ? 2 : 1};
+          .ranks = HasLaterKinds(seed) && seed % 2 == 1 ? 2 : 1,
+          .all_on_devices = HashWords({seed, 4}) % 2 == 0};
 }
 
 // The rates of faults. Each seed has its own mixture: all faults at high rates would leave no time
@@ -282,9 +283,9 @@ std::string RunSeed(std::uint64_t seed) {
     }
     world.CheckTheEnd(chaos.OneMembershipAtATime());
   }
-  return Format("{} memberships, {:.1f} s, {} coordinators, all state lost {} times",
+  return Format("{} memberships, {:.1f} s, {} coordinators, all state lost {} times, {} sums in rounds",
                 world.memberships(), ToSeconds(world.loop().Now().time_since_epoch()),
-                world.hosts().size(), world.state_losses());
+                world.hosts().size(), world.state_losses(), world.rounds().sums());
 }
 
 }  // namespace pliant::sim

@@ -103,7 +103,8 @@ World::World(std::uint64_t seed, JobSpec job, const Reference& reference, Speeds
       random_(seed),
       network_(loop_, [this](const LearnerId&, const LearnerId&) {
         return Between(50us, speeds_.max_network);
-      }) {
+      }),
+      rounds_(loop_, ~seed, [this](const std::string& wrong) { Wrong(wrong); }) {
   on_message = [](const LearnerId&, const LearnerMessage&) {};
   on_effect = [](CoordinatorHost&, const CoordinatorEffect&) { return true; };
   on_shard = [](const LearnerId&, const ShardTask&) {};
@@ -292,7 +293,11 @@ void World::Build(Pod& pod) {
       },
       [this, &pod](const ShardTask& task) { NoteShard(pod, task); },
       [this, &pod] { CheckState(pod); });
-  pod.compute->keeps_gradients_too = pod.id.nonce % 2 == 1;  // some have a GPU
+  if (job_.all_on_devices || pod.id.nonce % 2 == 1) {
+    pod.rounds = std::make_unique<SimRounds>(rounds_, *pod.loop, ToString(pod.id));
+    pod.compute->keeps_gradients_too = true;
+    pod.compute->rounds = pod.rounds.get();
+  }
   pod.transport = std::make_unique<GatedTransport>(
       network_.NewTransport(pod.id), pod.gate,
       [this, &pod](const LearnerId& peer, Frame& frame, bool sent) {
@@ -345,6 +350,7 @@ void World::Build(Pod& pod) {
                      .checkpoint_slice_bytes = job_.checkpoint_slice_bytes,
                      .check_state_every_steps = 1,
                      .buckets = job_.buckets,
+                     .buckets_of_rounds = {.first = 16, .rest = 16},
                      .grace = job_.grace,
                      .step_timeout = job_.step_timeout,
                      .state_slice_bytes = 100,
@@ -401,6 +407,7 @@ void World::Destroy(Pod& pod) {
   pod.checkpointer.reset();
   pod.volume.reset();
   pod.compute.reset();
+  pod.rounds.reset();
   pod.transport.reset();
   pod.program.reset();
   pod.metrics.reset();

@@ -49,6 +49,7 @@ struct JobSpec {
   int ranks = 1;  // processes (ranks) per learner pod
   Duration step_timeout{};
   BucketSizes buckets{.first = 8, .rest = 32};
+  bool all_on_devices = false;  // else some learners have their gradients there
 };
 
 // One shard of one tick: kind, optimizer steps before it, shard, first sample.
@@ -62,6 +63,7 @@ struct Pod {
   std::shared_ptr<Gate> gate;
   std::unique_ptr<GatedLoop> loop;
   std::unique_ptr<ToyProgram> program;
+  std::unique_ptr<SimRounds> rounds;
   std::unique_ptr<SimCompute> compute;
   std::unique_ptr<PeerTransport> transport;
   std::unique_ptr<CheckpointStore> volume;
@@ -121,6 +123,7 @@ class World {
   void Stall(Pod& pod, Duration duration);
   void Terminate(Pod& pod, Duration grace);  // sends SIGTERM to all its ranks
   MemoryNetwork& network() { return network_; }
+  RoundsNetwork& rounds() { return rounds_; }
   void CutFor(const LearnerId& a, const LearnerId& b, Duration duration, bool silent);
   void MendAll();
 
@@ -205,6 +208,7 @@ class World {
   SimEventLoop loop_;
   std::mt19937_64 random_;
   MemoryNetwork network_;
+  RoundsNetwork rounds_;
   std::set<std::pair<LearnerId, LearnerId>> cut_;
 
   std::vector<std::shared_ptr<CoordinatorHost>> hosts_;

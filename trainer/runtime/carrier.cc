@@ -16,6 +16,8 @@ constexpr Duration kFirstPause = std::chrono::minutes(1);
 constexpr Duration kMaxPause = std::chrono::minutes(30);
 constexpr Duration kForget = std::chrono::hours(2);
 
+constexpr int kAbortLooks = 4;
+
 Bytes PayloadOf(const CommunicatorId& id) {
   const auto owner = std::make_shared<const CommunicatorId>(id);
   return {.owner = owner, .view = *owner};
@@ -48,8 +50,14 @@ void Carrier::Leave() {
   parts_.communicators->Abort([&loop = parts_.loop, on_loop = std::move(on_loop), abort] {
     loop.Post([on_loop, abort] { on_loop(abort); });
   });
-  parts_.tasks.After(kMaxAbort, [this, abort] {
+  AwaitAbort(abort, kAbortLooks);
+}
+
+// In several looks: a process that was stopped for a while gets another chance.
+void Carrier::AwaitAbort(std::uint64_t abort, int looks) {
+  parts_.tasks.After(kMaxAbort / kAbortLooks, [this, abort, looks] {
     if (aborted_ >= abort) return;
+    if (looks > 1) return AwaitAbort(abort, looks - 1);
     parts_.on_hang(Format("a communicator was not aborted within {:.0f} s", ToSeconds(kMaxAbort)));
   });
 }

@@ -68,6 +68,7 @@ class Carrier {
   void Offer();
   void Join(const CommunicatorId& id);
   void Fail();
+  void AwaitAbort(std::uint64_t abort, int looks);
   // On the event loop, unless the learner has left the membership meanwhile.
   template <typename T>
   std::function<void(T)> InMembership(std::function<void(T)> callback);

@@ -140,8 +140,9 @@ void Training::OnCatchUpStep() {
   ReportCatchUp();
 }
 
+// Also when it has all ticks: the others may wait with the last one until it is not so far behind.
 void Training::ReportCatchUp() {
-  if (!catch_up_ || stage_ != Stage::kTicking) return;
+  if (!catch_up_ || stage_ == Stage::kOver) return;
   const std::optional<CatchUp::Report> report = catch_up_->NextReport(applied());
   if (!report) return;
   // Stamped with the previous tick: none of the others is behind that, so nobody holds the frame as

@@ -117,14 +117,24 @@ struct TrainingOf final : Training::Owner, CoordinatorSession::Owner, MetricsSin
     training->BeginTick();
     loop.RunFor(seconds(1));
   }
-  // Receives what `from` has sent to it since the last call.
+  // Receives what `from` has sent to it since the last call, apart from state.
   void Take(TrainingOf& from) {
-    const std::vector<FakePeerTransport::Sent> sent = from.transport.sent;
-    std::erase_if(from.transport.sent,
-                  [&](const FakePeerTransport::Sent& one) { return one.to == Trainee(self_rank); });
-    for (const FakePeerTransport::Sent& one : sent) {
-      if (one.to == Trainee(self_rank)) training->OnTickFrame(from.self_rank, one.frame);
-    }
+    for (const Frame& frame : TakeSent(from, /*of_state=*/false))
+      training->OnTickFrame(from.self_rank, frame);
+  }
+  void TakeState(TrainingOf& from) {
+    for (const Frame& frame : TakeSent(from, /*of_state=*/true))
+      training->OnStateFrame(from.self_rank, frame);
+  }
+  std::vector<Frame> TakeSent(TrainingOf& from, bool of_state) const {
+    std::vector<Frame> taken;
+    std::erase_if(from.transport.sent, [&](const FakePeerTransport::Sent& one) {
+      const bool is_state = one.frame.header.kind == FrameKind::kState;
+      if (one.to != Trainee(self_rank) || is_state != of_state) return false;
+      taken.push_back(one.frame);
+      return true;
+    });
+    return taken;
   }
   std::size_t StateFramesTo(int rank) const {
     return transport.SentTo(Trainee(rank), FrameKind::kState).size();
@@ -288,6 +298,30 @@ TEST(Training, OneThatIsFarBehindIsWaitedFor) {
     loop.RunFor(seconds(1));
     EXPECT_EQ(it.state.applied(), test.want + 1);
   }
+}
+
+// Otherwise they would wait with the last tick forever.
+TEST(Training, OneThatHasAllTicksStillReportsHowFarItIs) {
+  SimEventLoop loop;
+  const std::vector<StateSummary> held = {HeldAt(6), {}};
+  TrainingOf first(loop, 0, held);
+  TrainingOf behind(loop, 1, held);
+  first.training->Begin();
+  behind.training->Begin();
+  for (int tick = 0; tick < 4; ++tick) {
+    behind.training->BeginTick();
+    first.ComputeTick();
+    behind.Take(first);
+  }
+  EXPECT_EQ(behind.state.applied(), 10U) << "it has all ticks, and not the state";
+  EXPECT_EQ(first.state.applied(), 9U) << "the other waits";
+  behind.training->Finish();
+  behind.TakeState(first);
+  loop.RunFor(seconds(1));
+  first.Take(behind);
+  loop.RunFor(seconds(1));
+  EXPECT_EQ(first.state.applied(), 10U);
+  EXPECT_FALSE(behind.training->catching_up());
 }
 
 }  // namespace
