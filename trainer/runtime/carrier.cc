@@ -46,7 +46,8 @@ void Carrier::Leave() {
   const State state = std::exchange(now_, std::nullopt)->state;
   if (state != State::kJoining && state != State::kReady && state != State::kFailed) return;
   const std::uint64_t abort = ++aborts_;
-  auto on_loop = parts_.tasks.Guard<std::uint64_t>([this](std::uint64_t done) { aborted_ = done; });
+  auto on_loop = parts_.tasks.Guard<std::uint64_t>(
+      [this](std::uint64_t done) { aborted_ = std::max(aborted_, done); });
   parts_.communicators->Abort([&loop = parts_.loop, on_loop = std::move(on_loop), abort] {
     loop.Post([on_loop, abort] { on_loop(abort); });
   });

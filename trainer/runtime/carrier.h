@@ -78,7 +78,7 @@ class Carrier {
   std::optional<Now> now_;
   std::uint64_t entered_ = 0;  // memberships so far
   std::uint64_t aborts_ = 0;   // begun so far
-  std::uint64_t aborted_ = 0;  // of them
+  std::uint64_t aborted_ = 0;  // the last one of them that has ended
   std::optional<TimePoint> failed_at_;
   Duration pause_{};  // after that failure
 };

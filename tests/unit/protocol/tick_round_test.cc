@@ -40,6 +40,7 @@ TEST(Trailer, TravelsInAFrame) {
       {.shards = {}, .may_drain = false, .announced = kLater},
       {.in_sync = false},
       {.came_in_sync = {3, 5}},
+      {.rounds = RoundsReport{.ready = true, .partner = {.version = 22809, .device = "a GPU"}}},
       {.shards = {}, .save = true, .state_checksum = 0},
       {.shards = {}, .doublings = 3},
       {.shards = {{.shard = 0, .sums = {.samples = 4}, .gradient_square = 0.125}}},
