@@ -242,6 +242,7 @@ int Run(OperatorOptions options) {
                 .coordinator_template = options.coordinator_template,
                 .network = NetworkOf(options),
                 .scrape_annotations = options.scrape_annotations,
+                .nccl_allowed = options.nccl_allowed,
                 .jobs = options.jobs},
        .planning = {.lifecycle = {.coordinator_image = options.coordinator_image},
                     .node_requests = options.provisioning_requests

@@ -139,6 +139,9 @@ OperatorOptions ParseOptionsOrExit(int argc, char** argv) {
                  "Destinations that learners may reach besides their job: a JSON list of "
                  "NetworkPolicy egress rules; by default all")
       ->check(kJsonList);
+  app.add_flag("--nccl-allowed", options.nccl_allowed,
+               "Let jobs with exchange: Auto send gradients over NCCL, which neither encrypts nor "
+               "authenticates");
   app.add_flag("--scrape-annotations", options.scrape_annotations,
                "Annotate learners and coordinators with prometheus.io/scrape, port and path");
   app.add_option("--kubeconfig", options.kubeconfig,

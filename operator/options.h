@@ -37,6 +37,7 @@ struct OperatorOptions {
   std::string crash_notes;  // a file; empty: no notes are written
   bool libcurl = false;     // instead of cpprest
   bool scrape_annotations = false;
+  bool nccl_allowed = false;
   // Maximum for the leader; a burst may have twice as many. The chart has the same default. An
   // admission takes three requests, so 200 jobs per second can be admitted. The limit guards
   // against our own bugs: the API server protects itself by priority and fairness, and we obey its

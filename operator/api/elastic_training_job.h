@@ -96,6 +96,7 @@ struct JobSpec {
   CheckpointSpec checkpoint;
   ResizeSpec resize;
   planner::PlacementPolicy placement = planner::PlacementPolicy::kPack;
+  bool exchange_over_nccl = true;  // exchange: Auto, where the administrator allows it
   FailurePolicy failure_policy;
   // after it a grant whose learners have not started is withdrawn
   std::chrono::seconds start_timeout{300};

@@ -114,6 +114,10 @@ void ReadSpec(Fields& fields, const JobSettings& settings, JobSpec& spec) {
   fields.Object("resize", [&](Fields& f) { ReadResize(f, spec); });
   using enum planner::PlacementPolicy;
   spec.placement = ReadEnum(fields, "placement", kPack, std::array{kPack, kSpread});
+  const std::string exchange = fields.String("exchange", "Auto");
+  if (exchange != "Auto" && exchange != "Frames")
+    fields.Wrong("exchange", "neither Auto nor Frames");
+  spec.exchange_over_nccl = exchange == "Auto";
   fields.Object("failurePolicy", [&](Fields& f) {
     spec.failure_policy.max_failures = f.Int("maxFailures", 10, 0, 1000);
     spec.failure_policy.permanent_exit_codes = f.Ints("permanentExitCodes", 1, 255, 32);

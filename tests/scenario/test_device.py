@@ -107,6 +107,16 @@ class NcclTest(DeviceTest):
         self.report_pauses(job)
         self.assert_bits_of_the_host(job, learners)
 
+    def test_statistical(self):
+        """NCCL adds, in any order: all learners still have the same model."""
+        self.environment = {**self.environment, "PLIANT_REPRODUCIBILITY": "Statistical"}
+        job, learners = self.device_job()
+        learners += self.start(job, [2, 3])
+        job.plan(learners)
+        job.wait_for_members(learners)
+        self.wait_for_rounds(job, learners[0])
+        self.assert_completes(job, learners, bitwise=False)
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

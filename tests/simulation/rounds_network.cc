@@ -124,7 +124,8 @@ void SimRounds::Join(const Seat& seat, std::function<void(Status)> done) {
     if (!member->joined_ || (fails && network_.Chance(0.3))) continue;
     Status status;
     if (fails) status = Fail(ErrorCode::kUnavailable, "the communicator was not made");
-    member->Tell<Status>(member->joined_, std::move(status), network_.Between(1ms, network_.Chance(0.5) ? 30ms : 1500ms));
+    member->Tell<Status>(member->joined_, std::move(status),
+                         network_.Between(1ms, network_.Chance(0.5) ? 30ms : 1500ms));
   }
 }
 
@@ -132,8 +133,7 @@ void SimRounds::Abort(std::function<void()> done) {
   network_.on_state(device_, "aborting");
   const Duration takes = network_.Between(0ms, 600ms);
   if (joined_) Tell<Status>(joined_, Fail(ErrorCode::kCancelled, "aborted"), takes);
-  if (summed_)
-    Tell<Result<FloatBuffer>>(summed_, Fail(ErrorCode::kCancelled, "aborted"), takes);
+  if (summed_) Tell<Result<FloatBuffer>>(summed_, Fail(ErrorCode::kCancelled, "aborted"), takes);
   if (group_ != nullptr) network_.Leave(*std::exchange(group_, nullptr), rank_);
   loop_.PostAfter(takes, std::move(done));
 }

@@ -40,7 +40,7 @@ class RoundsNetwork {
   struct Group {
     std::map<int, SimRounds*> members;  // by rank
     std::size_t world_size = 0;
-    bool broken = false;         // a member is gone
+    bool broken = false;        // a member is gone
     std::map<int, Work> works;  // of the running sum
   };
 
@@ -83,7 +83,7 @@ class SimRounds final : public Communicators {
   const std::string device_;
   std::shared_ptr<RoundsNetwork::Group> group_;
   int rank_ = 0;
-  std::function<void(Status)> joined_;                // while it is made
+  std::function<void(Status)> joined_;               // while it is made
   std::function<void(Result<FloatBuffer>)> summed_;  // while it sums
 };
 

@@ -283,9 +283,10 @@ std::string RunSeed(std::uint64_t seed) {
     }
     world.CheckTheEnd(chaos.OneMembershipAtATime());
   }
-  return Format("{} memberships, {:.1f} s, {} coordinators, all state lost {} times, {} sums in rounds",
-                world.memberships(), ToSeconds(world.loop().Now().time_since_epoch()),
-                world.hosts().size(), world.state_losses(), world.rounds().sums());
+  return Format(
+      "{} memberships, {:.1f} s, {} coordinators, all state lost {} times, {} sums in rounds",
+      world.memberships(), ToSeconds(world.loop().Now().time_since_epoch()), world.hosts().size(),
+      world.state_losses(), world.rounds().sums());
 }
 
 }  // namespace pliant::sim

@@ -101,9 +101,8 @@ World::World(std::uint64_t seed, JobSpec job, const Reference& reference, Speeds
       reference_(reference),
       speeds_(speeds),
       random_(seed),
-      network_(loop_, [this](const LearnerId&, const LearnerId&) {
-        return Between(50us, speeds_.max_network);
-      }),
+      network_(loop_, [this](const LearnerId&,
+                             const LearnerId&) { return Between(50us, speeds_.max_network); }),
       rounds_(loop_, ~seed, [this](const std::string& wrong) { Wrong(wrong); }) {
   on_message = [](const LearnerId&, const LearnerMessage&) {};
   on_effect = [](CoordinatorHost&, const CoordinatorEffect&) { return true; };

@@ -90,6 +90,7 @@ void NcclRounds::Do(std::function<void()> command) {
 void NcclRounds::NewId(std::function<void(Result<CommunicatorId>)> done) {
   Do([this, done = std::move(done)] {
     NcclUniqueId id{};
+    AwaitEnd();
     if (const Status made = Check(nccl_.get_unique_id(&id), "ncclGetUniqueId"); !made)
       return done(std::unexpected(made.error()));
     CommunicatorId bytes{};
@@ -102,6 +103,7 @@ void NcclRounds::NewId(std::function<void(Result<CommunicatorId>)> done) {
 void NcclRounds::Join(const Seat& seat, std::function<void(Status)> done) {
   Do([this, seat, done = std::move(done)] {
     CHECK(communicator_ == nullptr, "one communicator at a time");
+    AwaitEnd();
     Status created = Create(seat);
     if (!created) End();
     done(std::move(created));
@@ -112,6 +114,7 @@ void NcclRounds::Abort(std::function<void()> done) {
   ++aborts_;
   Do([this, done = std::move(done)] {
     End();
+    AwaitEnd();
     --aborts_;
     done();
   });
@@ -182,6 +185,7 @@ void NcclRounds::Run(const std::stop_token& stop) {
   }
   lock.unlock();
   End();
+  AwaitEnd();
 }
 
 Status NcclRounds::Check(int result, const char* what) const {
@@ -201,8 +205,9 @@ Status NcclRounds::Poll(const Deadline& deadline, const char* what,
   }
 }
 
-Status NcclRounds::PollCommunicator(const Deadline& deadline, const char* what) const {
-  return Poll(deadline, what, [&]() -> std::optional<Status> {
+Status NcclRounds::PollCommunicator(const Deadline& deadline, const char* what) {
+  launching_ = true;
+  Status status = Poll(deadline, what, [&]() -> std::optional<Status> {
     int state = kNcclInProgress;
     if (const int result = nccl_.comm_get_async_error(communicator_, &state);
         result != kNcclSuccess)
@@ -210,6 +215,8 @@ Status NcclRounds::PollCommunicator(const Deadline& deadline, const char* what) 
     if (state == kNcclInProgress) return std::nullopt;
     return Check(state, what);
   });
+  if (status) launching_ = false;
+  return status;
 }
 
 Status NcclRounds::PollStream(const Deadline& deadline, const char* what) const {
@@ -271,24 +278,30 @@ Status NcclRounds::Warm(const Seat& seat, const Deadline& deadline) {
   return PollStream(deadline, kWhat);
 }
 
-Status NcclRounds::Group(const Deadline& deadline,
-                         const std::function<Status()>& operations) const {
+Status NcclRounds::Group(const Deadline& deadline, const std::function<Status()>& operations) {
   RETURN_IF_ERROR(Check(nccl_.group_start(), "a round"));
   Status given = operations();
+  launching_ = true;
   const int ended = nccl_.group_end();
   RETURN_IF_ERROR(given);
   RETURN_IF_ERROR(Check(ended, "a round"));
   return PollCommunicator(deadline, "a round");
 }
 
-// Nothing waits for an event of ours that another rank must bring about, so NCCL's own wait for the
-// stream ends.
+// Kernels of NCCL end as soon as they see the abort. Nothing on the stream waits for an event that
+// another rank must bring about, so the rest of it ends, too.
 void NcclRounds::End() {
   if (communicator_ == nullptr) return;
-  nccl_.comm_abort(std::exchange(communicator_, nullptr));
-  // Memory that operations of ours still use is released afterwards.
-  if (driver_->event_record(reached_, stream_) != kCudaSuccess) return;
+  ending_ = std::jthread([this, communicator = std::exchange(communicator_, nullptr)] {
+    nccl_.comm_abort(communicator);
+  });
+  if (std::exchange(launching_, false)) AwaitEnd();
+  if (driver_->event_record(reached_, stream_) != kCudaSuccess) return AwaitEnd();
   while (driver_->event_query(reached_) == kCudaNotReady) std::this_thread::sleep_for(kNcclPoll);
+}
+
+void NcclRounds::AwaitEnd() {
+  if (ending_.joinable()) ending_.join();
 }
 
 void NcclRounds::Exchange(const std::shared_ptr<Running>& running) {

@@ -24,10 +24,11 @@
 
 namespace pliant {
 
-// Rounds over NCCL, which moves the bytes; our kernels add them. All calls of NCCL are made by one
-// thread, which never waits in one: a communicator that does not block is polled, so that it can be
-// aborted at any time. It works on a stream of its own, which waits for the program's stream where
-// that has a bucket ready, and never for anything that another rank must do outside of NCCL.
+// Rounds over NCCL, which moves the bytes; our kernels add them. All calls of NCCL but the abort
+// are made by one thread, which never waits in one: a communicator that does not block is polled,
+// so that it can be aborted at any time. It works on a stream of its own, which waits for the
+// program's stream where that has a bucket ready, and never for anything that another rank must do
+// outside of NCCL.
 class NcclRounds final : public GradientRounds {
  public:
   struct Options {
@@ -84,14 +85,17 @@ class NcclRounds final : public GradientRounds {
   Status Poll(const Deadline& deadline, const char* what,
               const std::function<std::optional<Status>()>& over) const;
   // The communicator has done on the host what it was asked.
-  Status PollCommunicator(const Deadline& deadline, const char* what) const;
+  Status PollCommunicator(const Deadline& deadline, const char* what);
   // All that the stream has now is complete.
   Status PollStream(const Deadline& deadline, const char* what) const;
   Status Create(const Seat& seat);
   Status Warm(const Seat& seat, const Deadline& deadline);
   // One group of operations.
-  Status Group(const Deadline& deadline, const std::function<Status()>& operations) const;
-  void End();  // of the communicator
+  Status Group(const Deadline& deadline, const std::function<Status()>& operations);
+  // Ends the communicator. Returns when nothing that was queued for it uses memory any longer. The
+  // rest, which NCCL takes half a second for, is left to a thread.
+  void End();
+  void AwaitEnd();
   void Exchange(const std::shared_ptr<Running>& running);
   Status Rounds(Running& running);
   Status Reduce(Running& running);
@@ -113,6 +117,8 @@ class NcclRounds final : public GradientRounds {
 
   // NCCL's thread only.
   NcclComm communicator_ = nullptr;
+  bool launching_ = false;  // NCCL may still queue what it was asked
+  std::jthread ending_;     // of an earlier communicator
   int rank_ = 0;
   int world_size_ = 0;
   std::shared_ptr<std::byte> scratch_;  // for parts that a plan holds

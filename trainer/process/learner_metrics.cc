@@ -72,6 +72,17 @@ struct LearnerMetrics::Families {
                        "Shards that were finished when their step was aborted, and that the "
                        "learner did not compute again.")
           .Add({});
+  Counter& in_rounds =
+      registry
+          .AddCounters("pliant_learner_nccl_steps_total", {},
+                       "Steps in which the learner exchanged gradients from GPU to GPU, over NCCL.")
+          .Add({});
+  MetricRegistry::Counters& communicators =
+      registry.AddCounters("pliant_learner_nccl_communicators_total", {"result"},
+                           "NCCL communicators that the learner made, and those that failed while "
+                           "they were made or used, by result.");
+  Counter& made = communicators.Add({{"result", "success"}});
+  Counter& failed = communicators.Add({{"result", "error"}});
   Counter& sent =
       registry.AddCounters("pliant_learner_sent_bytes_total", {}, "Bytes sent to other learners.")
           .Add({});
@@ -107,6 +118,9 @@ std::string LearnerMetrics::Serialize(const LearnerStats& stats) {
   Show(stats.pausing, families_->pausing);
   Show(stats.ticks_aborted, families_->ticks_aborted);
   Show(stats.shards_kept, families_->kept);
+  Show(stats.steps_in_rounds, families_->in_rounds);
+  Show(stats.communicators, families_->made);
+  Show(stats.communicators_failed, families_->failed);
   Show(stats.bytes_sent, families_->sent);
   Show(stats.bytes_received, families_->received);
   Show(stats.checkpoints, families_->saved);

@@ -63,7 +63,7 @@ json FromPod(std::string_view name, std::string_view field) {
 }
 
 json Environment(const api::ElasticTrainingJob& job, const api::FrozenTraining& training,
-                 std::int64_t term, const std::string& coordinator_ip) {
+                 std::int64_t term, const std::string& coordinator_ip, bool nccl_allowed) {
   const api::CheckpointSpec& checkpoint = job.spec.checkpoint;
   json environment = json::array({
       Value("PLIANT_COORDINATOR", HostAndPort(coordinator_ip, kCoordinatorPort)),
@@ -95,6 +95,9 @@ json Environment(const api::ElasticTrainingJob& job, const api::FrozenTraining& 
     environment.push_back(Value("PLIANT_BATCH_MODE", "FromState"));
     environment.push_back(Value("PLIANT_MAX_BATCH_SIZE", std::to_string(*training.max_batch_size)));
   }
+  // Always set: the template must not decide what the administrator forbids.
+  const bool over_nccl = nccl_allowed && job.spec.exchange_over_nccl;
+  environment.push_back(Value("PLIANT_EXCHANGE", over_nccl ? "Auto" : "Frames"));
   if (!checkpoint.resume_from.empty()) {
     environment.push_back(Value("PLIANT_RESUME_FROM", checkpoint.resume_from));
   }
@@ -244,9 +247,9 @@ json LearnerPod(const api::ElasticTrainingJob& job, const api::FrozenTraining& t
   json& spec = ObjectAt(pod, "spec");
   for (json& container : ListAt(spec, "containers")) {
     if (TextAt(container, "name") == kLearnerContainer) {
-      OverlayContainer(container, Environment(job, training, term, coordinator_ip),
-                       GpuResourceOf(job, defaults), defaults.gpu_resource,
-                       job.spec.elastic.gpus_per_learner);
+      OverlayContainer(
+          container, Environment(job, training, term, coordinator_ip, defaults.nccl_allowed),
+          GpuResourceOf(job, defaults), defaults.gpu_resource, job.spec.elastic.gpus_per_learner);
     }
   }
   spec["restartPolicy"] = "Never";

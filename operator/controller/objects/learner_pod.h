@@ -22,6 +22,7 @@ struct PodDefaults {
   std::string coordinator_template;   // JSON, checked (coordinator_template.h); ""
   std::optional<JobNetwork> network;  // none: no network policies are made
   bool scrape_annotations = false;    // prometheus.io/scrape, port and path
+  bool nccl_allowed = false;          // which neither encrypts nor authenticates
   api::JobSettings jobs;              // to decode jobs in the server's answers
 };
 

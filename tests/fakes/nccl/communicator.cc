@@ -16,6 +16,8 @@ namespace pliant::fake_nccl {
 namespace {
 
 constexpr std::chrono::microseconds kLook(50);
+// NCCL's own takes half a second.
+constexpr std::chrono::milliseconds kFreeing(60);
 
 std::string Text(const char* name) {
   const char* const text = std::getenv(name);
@@ -197,6 +199,7 @@ void Communicator::Abort() {
   while (faults_.abort_hangs) std::this_thread::sleep_for(std::chrono::seconds(1));
   for (const std::shared_ptr<Job>& job : jobs_)
     while (!job->ended && Progress()) std::this_thread::sleep_for(kLook);
+  std::this_thread::sleep_for(kFreeing);
 }
 
 }  // namespace pliant::fake_nccl

@@ -36,6 +36,7 @@ TEST(JobCodec, FillsInDefaults) {
   EXPECT_EQ(job->spec.limited, "");
   EXPECT_EQ(job->spec.start_timeout, seconds(300));
   EXPECT_EQ(job->spec.step_timeout, seconds(1800));
+  EXPECT_TRUE(job->spec.exchange_over_nccl);
   EXPECT_EQ(job->spec.active_deadline, std::nullopt);
   EXPECT_EQ(job->spec.ttl_after_finished, std::nullopt);
   EXPECT_EQ(job->status, JobStatus{});
@@ -76,16 +77,18 @@ TEST(JobCodec, WhatAJobDoesNotSayTheAdministratorDoes) {
 }
 
 // Such jobs exist, because the CRD allows these values.
-TEST(JobCodec, ReadsLimitsInTime) {
+TEST(JobCodec, ReadsLimitsInTimeAndTheExchange) {
   json object = Minimal();
   object["spec"]["startTimeoutSeconds"] = 600;
   object["spec"]["stepTimeoutSeconds"] = 7200;
+  object["spec"]["exchange"] = "Frames";
   object["spec"]["activeDeadlineSeconds"] = 3600;
   object["spec"]["ttlSecondsAfterFinished"] = 0;
   const Result<ElasticTrainingJob> job = DecodeJob(object, {});
   ASSERT_TRUE(job) << job.error();
   EXPECT_EQ(job->spec.start_timeout, seconds(600));
   EXPECT_EQ(job->spec.step_timeout, seconds(7200));
+  EXPECT_FALSE(job->spec.exchange_over_nccl);
   EXPECT_EQ(job->spec.active_deadline, seconds(3600));
   EXPECT_EQ(job->spec.ttl_after_finished, seconds(0));
 }
@@ -151,6 +154,7 @@ TEST(JobCodec, NamesTheFieldThatIsWrong) {
        "255"},
       {"/spec/startTimeoutSeconds", 9,
        "spec.startTimeoutSeconds: not a whole number from 10 to 86400"},
+      {"/spec/exchange", "NCCL", "spec.exchange: neither Auto nor Frames"},
       {"/spec/stepTimeoutSeconds", 86401,
        "spec.stepTimeoutSeconds: not a whole number from 10 to 86400"},
       {"/spec/activeDeadlineSeconds", 0,

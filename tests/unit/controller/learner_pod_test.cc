@@ -131,6 +131,18 @@ TEST(LearnerPod, IsToldWhereToBegin) {
   EXPECT_EQ(EnvOf(pod).at("PLIANT_RESUME_FROM"), "a-uid");
 }
 
+TEST(LearnerPod, UsesNcclIfTheAdministratorAndTheJobAllowIt) {
+  for (const bool allowed : {false, true}) {
+    for (const bool wanted : {false, true}) {
+      api::ElasticTrainingJob job = NewJob();
+      job.spec.exchange_over_nccl = wanted;
+      const json pod = LearnerPod(job, kTraining, 3, 4, {"gpu-1", "host-1"}, "10.0.0.7",
+                                  {.nccl_allowed = allowed});
+      EXPECT_EQ(EnvOf(pod).at("PLIANT_EXCHANGE"), allowed && wanted ? "Auto" : "Frames");
+    }
+  }
+}
+
 TEST(LearnerPod, IsToldHowItsBatchMayGrow) {
   EXPECT_FALSE(EnvOf(PodOf(NewJob().spec.learner_template.json)).contains("PLIANT_BATCH_MODE"));
   api::FrozenTraining training = kTraining;

@@ -51,6 +51,7 @@ class LearnerEnvironmentTest : public testing::Test {
             {"PLIANT_MAX_LEARNERS", "4"},
             {"PLIANT_GRACE_SECONDS", "7"},
             {"PLIANT_STEP_TIMEOUT_SECONDS", "1800"},
+            {"PLIANT_EXCHANGE", "Auto"},
             {"PLIANT_METRICS_PORT", "9090"},
             {"PLIANT_SHARED_MEMORY_DIR", "/shared"},
             {"PLIANT_TERMINATION_LOG", "/tmp/log"}};
@@ -93,6 +94,7 @@ TEST_F(LearnerEnvironmentTest, TakesWhatTheOperatorSets) {
   EXPECT_EQ(environment->max_learners, 4);
   EXPECT_EQ(environment->grace, Duration(std::chrono::seconds(7)));
   EXPECT_EQ(environment->step_timeout, Duration(std::chrono::seconds(1800)));
+  EXPECT_TRUE(environment->exchange_over_nccl);
   EXPECT_EQ(environment->metrics_port, 9090);
   EXPECT_EQ(environment->shared_memory_dir, "/shared");
   EXPECT_EQ(environment->termination_log, "/tmp/log");
@@ -119,6 +121,7 @@ TEST_F(LearnerEnvironmentTest, AloneNeedsNothing) {
     EXPECT_FALSE(environment->coordinator);
     EXPECT_EQ(environment->job_uid, "local");
     EXPECT_EQ(environment->step_timeout, Duration::zero()) << "a person at the terminal can judge";
+    EXPECT_FALSE(environment->exchange_over_nccl);
     EXPECT_EQ(environment->termination_log, "") << "no kubelet would read it";
     EXPECT_FALSE(environment->global_batch_size);
     EXPECT_FALSE(environment->seed);
@@ -180,6 +183,7 @@ TEST_F(LearnerEnvironmentTest, AnErrorNamesTheVariableAndTheRemedy) {
       {"PLIANT_MAX_LEARNERS", "0", "from 1"},
       {"PLIANT_GRACE_SECONDS", "a minute", "whole number"},
       {"PLIANT_STEP_TIMEOUT_SECONDS", "-1", "whole number"},
+      {"PLIANT_EXCHANGE", "NCCL", "it must be Auto or Frames"},
       {"PLIANT_METRICS_PORT", "65536", "whole number"},
   };
   for (const Case& c : kCases) {
