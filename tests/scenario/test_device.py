@@ -115,7 +115,9 @@ class NcclTest(DeviceTest):
         job.plan(learners)
         job.wait_for_members(learners)
         self.wait_for_rounds(job, learners[0])
-        self.assert_completes(job, learners, bitwise=False)
+        job.let_go()
+        self.assertEqual([each.exit_code() for each in learners], [0, 0, 0])
+        self.assertEqual(len({each.termination()["parametersSha256"] for each in learners}), 1)
 
 
 if __name__ == "__main__":
