@@ -34,6 +34,27 @@ class GpuStory(ScenarioTest):
     def test_transformer(self):
         self.grow_and_kill("transformer", 12)
 
+    def test_over_nccl(self):
+        """NCCL takes the learners for different hosts, and so lets them share the GPU."""
+        travels = "gradients travel from GPU to GPU"
+        job = self.make_job(
+            program=[sys.executable, "-B", PROGRAM, "vision"], epochs=20, shard_milliseconds=100,
+            environment={"PLIANT_EXCHANGE": "Auto", "NCCL_SOCKET_IFNAME": "lo"},
+        )
+        job.start_coordinator()
+        learners = []
+        for number in range(3):
+            learners.append(job.start_learner(number, NCCL_HOSTID=str(number)))
+            job.plan(learners)
+            job.wait_for_members(learners)
+        job.wait("three learners to exchange by NCCL", lambda: learners[2].logged(travels))
+        before = len(learners[1].logged(travels))
+        learners[0].kill()
+        job.wait_for_members(learners[1:])
+        job.wait("two learners to exchange by NCCL", lambda: len(learners[1].logged(travels)) > before)
+        self.report_pauses(job)
+        self.assert_completes(job, learners[1:])
+
     def test_from_a_checkpoint(self):
         job, learners = self.running_job(
             [0, 1], program=[sys.executable, "-B", PROGRAM, "vision"], epochs=8, shard_milliseconds=100

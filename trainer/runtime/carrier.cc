@@ -18,6 +18,9 @@ constexpr Duration kForget = std::chrono::hours(2);
 
 constexpr int kAbortLooks = 4;
 
+// How long the loss of a peer may explain why its rounds failed.
+constexpr Duration kExplanation = std::chrono::seconds(1);
+
 Bytes PayloadOf(const CommunicatorId& id) {
   const auto owner = std::make_shared<const CommunicatorId>(id);
   return {.owner = owner, .view = *owner};
@@ -118,6 +121,16 @@ void Carrier::Join(const CommunicatorId& id) {
         log::Warning("no communicator", {{"error", joined.error().message}});
         Fail();
       }));
+}
+
+// Usually a peer was lost, and the transport is about to say which one.
+void Carrier::OnRoundsFailed(const std::string& why) {
+  log::Warning("gradients did not travel from GPU to GPU", {{"error", why}});
+  parts_.tasks.After(kExplanation, [this, why, entered = entered_] {
+    if (!now_ || entered != entered_) return;
+    Fail();
+    parts_.on_failed(why);
+  });
 }
 
 void Carrier::Fail() {

@@ -35,6 +35,8 @@ class Carrier {
     Communicators* communicators = nullptr;  // none: frames only
     Peers& peers;
     LearnerStats& stats;
+    // The membership cannot continue, though no peer was lost. On the event loop.
+    std::function<void(const std::string& why)> on_failed;
     // A communicator cannot be aborted: this process has to end. Called on the event loop.
     std::function<void(std::string why)> on_hang;
   };
@@ -51,7 +53,8 @@ class Carrier {
   void OnTick(std::span<const std::optional<RoundsReport>> reports, bool all_in_sync);
   // A kCommunicator frame. kInvalid: `rank` should not have sent it.
   Status OnOffer(int rank, const Frame& frame);
-  void OnRoundsFailed() { Fail(); }
+  // A step's gradients did not travel.
+  void OnRoundsFailed(const std::string& why);
 
   // Whether the next step is exchanged in rounds: the same on all members.
   bool rounds_next() const { return now_ && now_->rounds_next; }

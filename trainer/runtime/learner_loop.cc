@@ -24,6 +24,16 @@ Tick MaxBacklog(std::size_t backlog_bytes, std::uint64_t gradient_elements) {
   return std::clamp<Tick>(backlog_bytes / std::max<std::uint64_t>(gradient_elements * 4, 1), 4, 64);
 }
 
+// Something will not return: nobody waits for it.
+LearnerExit ExitOfHang(std::string hang) {
+  log::Error("the program hangs", {{"cause", hang}});
+  return {.reason = LeftReason::kFailed,
+          .code = ErrorCode::kTimeout,
+          .message = std::move(hang),
+          .parameters_sha256 = "",
+          .program_hangs = true};
+}
+
 std::size_t BytesOf(const StateDict& state) {
   std::size_t bytes = 0;
   for (const TensorView& tensor : state) bytes += tensor.bytes.size();
@@ -40,7 +50,7 @@ LearnerLoop::Impl::Impl(LearnerOptions options, Schedule schedule, LearnerParts 
       parts_(parts),
       on_exit_(std::move(on_exit)),
       hang_watch_(options_.step_timeout, tasks_, parts.compute,
-                  [this](std::string hang) { ExitAtOnce(std::move(hang)); }),
+                  [this](std::string hang) { Exit(ExitOfHang(std::move(hang))); }),
       early_(
           LimitsFor({.gradient_bytes = CountOf(parts) * sizeof(float),
                      .buffer_bytes = parts.compute.info().buffer_bytes,
@@ -84,24 +94,17 @@ LearnerLoop::Impl::Impl(LearnerOptions options, Schedule schedule, LearnerParts 
               .split = split_,
               .peers = peers_,
               .aborted = [this] { EnterNow(); }}),
-      carrier_(!split_.bitwise(),
-               {.loop = parts.loop,
-                .tasks = tasks_,
-                .communicators = parts.compute.communicators(),
-                .peers = peers_,
-                .stats = stats_,
-                .on_hang = [this](std::string why) { ExitAtOnce(std::move(why)); }}) {
+      carrier_(
+          !split_.bitwise(),
+          {.loop = parts.loop,
+           .tasks = tasks_,
+           .communicators = parts.compute.communicators(),
+           .peers = peers_,
+           .stats = stats_,
+           .on_failed =
+               [this](const std::string& why) { Then(StopStep{{.accused = {}, .cause = why}}); },
+           .on_hang = [this](std::string why) { Exit(ExitOfHang(std::move(why))); }}) {
   CHECK((parts.link == nullptr) == (parts.transport == nullptr), "peers come with a coordinator");
-}
-
-// Something will not return: nobody waits for it.
-void LearnerLoop::Impl::ExitAtOnce(std::string hang) {
-  log::Error("the program hangs", {{"cause", hang}});
-  Exit({.reason = LeftReason::kFailed,
-        .code = ErrorCode::kTimeout,
-        .message = std::move(hang),
-        .parameters_sha256 = "",
-        .program_hangs = true});
 }
 
 void LearnerLoop::Impl::Start() {

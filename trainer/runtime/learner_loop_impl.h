@@ -107,7 +107,6 @@ class LearnerLoop::Impl final : public PeerHandler,
   void LeaveWhenFree();     // at once, if nothing depends on this learner
   void LeaveUnlessFinal();  // completed if the final model exists, else drained
   void Exit(LearnerExit exit);
-  void ExitAtOnce(std::string hang);
 
   // ---- Peers (learner_peers.cc) ----
   void OnPeerConnected(const LearnerId& peer) override;
@@ -139,7 +138,6 @@ class LearnerLoop::Impl final : public PeerHandler,
   void OnOpeningNews() override { Then(Step::kAdvanceOpening); }
   void OnReady() override { Then(Step::kBeginTraining); }
   void OnAbsent(const std::vector<int>& ranks) override;
-  void OnRoundsFailed(const std::string& why) override;
   // The peer sent what the protocol does not allow: its link counts as broken.
   void OnViolation(int rank, std::string cause) override {
     Then(StopStep{{.accused = {view_.member(rank)}, .cause = std::move(cause)}});

@@ -204,17 +204,6 @@ Trailer LearnerLoop::Impl::TrailerHead(const TickPlan& plan) {
           .announced = view_.announcement()};
 }
 
-// Usually a peer was lost, and the transport is about to say which one.
-void LearnerLoop::Impl::OnRoundsFailed(const std::string& why) {
-  log::Warning("gradients did not travel from GPU to GPU", {{"error", why}});
-  constexpr Duration kExplanation = std::chrono::seconds(1);
-  tasks_.After(kExplanation, [this, why, membership = view_.current().id] {
-    if (phase_ != Phase::kTicking || view_.current().id != membership) return;
-    carrier_.OnRoundsFailed();
-    Then(StopStep{{.accused = {}, .cause = why}});
-  });
-}
-
 // A member that received news of a leaver did not wait: it has begun the next tick.
 bool LearnerLoop::Impl::OthersContinue() const {
   return std::ranges::any_of(early_.frames(), [&](const EarlyFrames::Held& held) {

@@ -82,7 +82,6 @@ class Training final : public TickRunner::Owner, public CatchUp::Owner {
     virtual void OnCatchUpAbandoned() = 0;    // the program's state no longer changes
     virtual bool OthersContinue() const = 0;  // another member has begun the next tick
     virtual void OnViolation(int rank, std::string cause) = 0;
-    virtual void OnRoundsFailed(const std::string& why) = 0;
     virtual void Fail(const Error& error) = 0;
   };
   struct Parts {  // borrowed
@@ -147,7 +146,7 @@ class Training final : public TickRunner::Owner, public CatchUp::Owner {
   Trailer MakeTrailer() override;
   void OnComputed() override { parts_.owner.OnTickNews(); }
   void OnTickFailed(const Error& error) override { parts_.owner.Fail(error); }
-  void OnRoundsFailed(const std::string& why) override { parts_.owner.OnRoundsFailed(why); }
+  void OnRoundsFailed(const std::string& why) override { parts_.carrier.OnRoundsFailed(why); }
   void ReleaseLeavers();
   void TakeOverMetrics();
   static void AddNoise(NoiseWindow& noise, const TickPlan& plan, const ShardSpread& spread,

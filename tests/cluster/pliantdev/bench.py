@@ -4,17 +4,19 @@ import contextlib
 import json
 import shutil
 import subprocess
+import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from . import build_image, control_plane, ctest
+from . import build_image, control_plane, ctest, gpu_pack
 from .daemon import Daemon
+from .errors import DevError
 from .product import compile_preset
 from .progress import log_file, phase
 
-BENCHES = ("operator", "planner", "trainer", "python", "simulator")
+BENCHES = ("operator", "planner", "trainer", "python", "simulator", "gpu")
 
 _BINARIES = "/src/build/release/bin"
 # In the build directory, which the host shares.
@@ -60,6 +62,35 @@ def simulator(choices: Choices) -> int:
         if status := _run(program.replace("_", "-"), command):
             return status
         rows += json.loads(result.read_text())
+    if choices.json:
+        choices.json.write_text(json.dumps(rows, indent=1) + "\n")
+    return 0
+
+
+# The parts of the GPU pack's benches.
+_OF_GPU = ("kernels", "steps")
+
+
+def gpu(choices: Choices) -> int:
+    """The GPU pack's benches, on this machine."""
+    for name in choices.only:
+        if name not in _OF_GPU:
+            raise DevError(f"there is no bench {name} for GPUs", remedy=f"use {' or '.join(_OF_GPU)}")
+    if not gpu_pack.gpu_at_hand():
+        raise DevError(
+            "this machine has no NVIDIA GPU with its driver",
+            remedy="./dev gpu pack makes build/gpu-pack: carry it to one, and run there "
+            "build/gpu-pack/run bench kernels --json FILE",
+        )
+    gpu_pack.make(gpu_pack.FOLDER)
+    rows: list[object] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for name in choices.only or _OF_GPU:
+            file = Path(folder) / f"{name}.json"
+            command = [str(gpu_pack.FOLDER / "run"), "bench", name, "--json", str(file)]
+            if status := subprocess.run(command, check=False).returncode:
+                return status
+            rows += json.loads(file.read_text())
     if choices.json:
         choices.json.write_text(json.dumps(rows, indent=1) + "\n")
     return 0

@@ -107,7 +107,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     figures.add_argument("--quick", action="store_true", help="fewer repeats and cases")
     figures.add_argument(
-        "--only", nargs="+", default=[], metavar="NAME", help="trainer: only these benches"
+        "--only", nargs="+", default=[], metavar="NAME", help="trainer, gpu: only these benches"
     )
     figures.add_argument(
         "--cifar10", type=Path, metavar="FOLDER", help="images; default: made-up images"

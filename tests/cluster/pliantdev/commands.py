@@ -60,6 +60,8 @@ def bench(what: str, choices: benches.Choices) -> int:
             return benches.python(choices)
         case "simulator":
             return benches.simulator(choices)
+        case "gpu":
+            return benches.gpu(choices)
     return benches.trainer(choices)
 
 

@@ -60,14 +60,15 @@ struct CarrierOf {
       if (other != self) transport.connected.insert(Learner(other));
     }
     view.Enter(std::move(membership), {});
-    carrier.emplace(all_reduce, Carrier::Parts{.loop = loop,
-                                               .tasks = tasks,
-                                               .communicators = &communicators,
-                                               .peers = peers,
-                                               .stats = stats,
-                                               .on_hang = [this](std::string why) {
-                                                 hangs.push_back(std::move(why));
-                                               }});
+    carrier.emplace(
+        all_reduce,
+        Carrier::Parts{.loop = loop,
+                       .tasks = tasks,
+                       .communicators = &communicators,
+                       .peers = peers,
+                       .stats = stats,
+                       .on_failed = [this](const std::string& why) { failures.push_back(why); },
+                       .on_hang = [this](std::string why) { hangs.push_back(std::move(why)); }});
     carrier->Enter(self, 3);
   }
   ~CarrierOf() { tasks.End(); }
@@ -102,6 +103,7 @@ struct CarrierOf {
   Position group;
   LearnerStats stats;
   Peers peers{&transport, view, group, stats};
+  std::vector<std::string> failures;
   std::vector<std::string> hangs;
   std::optional<Carrier> carrier;
 };
@@ -202,17 +204,33 @@ TEST(Carrier, AfterAFailureItWaitsLongerEachTime) {
   EXPECT_TRUE(it.carrier->Report());
   ASSERT_TRUE(it.Offered(0));
   it.Answer({});
-  it.carrier->OnRoundsFailed();
+  it.carrier->OnRoundsFailed("a network");
+  it.Run();
+  EXPECT_THAT(it.failures, ElementsAre("a network"));
   enter();
   it.loop.RunFor(seconds(110));
   EXPECT_EQ(it.carrier->Report(), std::nullopt);
   it.loop.RunFor(seconds(20));
   EXPECT_TRUE(it.carrier->Report());
   it.loop.RunFor(hours(2));
-  it.carrier->OnRoundsFailed();
+  it.carrier->OnRoundsFailed("again");
+  it.Run();
   enter();
   it.loop.RunFor(seconds(70));
   EXPECT_TRUE(it.carrier->Report()) << "the earlier failures are forgotten";
+}
+
+TEST(Carrier, ALostPeerExplainsWhyRoundsFailed) {
+  CarrierOf it(1);
+  ASSERT_TRUE(it.Offered(0));
+  it.Answer({});
+  it.carrier->OnRoundsFailed("remote process exited");
+  it.loop.RunFor(std::chrono::milliseconds(100));
+  it.carrier->Leave();  // the loss ends the membership
+  it.carrier->Enter(1, 3);
+  it.loop.RunFor(seconds(5));
+  EXPECT_THAT(it.failures, IsEmpty());
+  EXPECT_TRUE(it.carrier->Report());
 }
 
 TEST(Carrier, AResultForAnEarlierMembershipIsIgnored) {

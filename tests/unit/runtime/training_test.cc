@@ -95,7 +95,6 @@ struct TrainingOf final : Training::Owner, CoordinatorSession::Owner, MetricsSin
   void OnViolation(int rank, std::string cause) override {
     told.push_back(Format("violation of {}: {}", rank, cause));
   }
-  void OnRoundsFailed(const std::string& why) override { told.push_back(why); }
   void Fail(const Error& error) override { failed = error; }
   std::vector<LearnerMessage> Greeting() override { return {}; }
   Progress MakeProgress() override { return {}; }
@@ -171,6 +170,7 @@ struct TrainingOf final : Training::Owner, CoordinatorSession::Owner, MetricsSin
                    .tasks = tasks,
                    .peers = peers,
                    .stats = stats,
+                   .on_failed = [this](const std::string& why) { told.push_back(why); },
                    .on_hang = [this](std::string why) { told.push_back(std::move(why)); }}};
   CoordinatorSession session{nullptr, tasks, 0, *this};
   Trailer says;
