@@ -13,6 +13,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/format.h"
 #include "base/log.h"
 #include "tests/simulation/world.h"
 #include "trainer/checkpoint/checkpoint.h"
@@ -128,6 +129,47 @@ TEST_F(Stories, TheNoiseScaleIsTheSameForAnyNumberOfLearnersAndAnyBuckets) {
     if (learners > 1) KillSoon(world.members_of().at(opened_).members.back().id);
     Complete();
     EXPECT_TRUE(reported);
+  }
+}
+
+// A learner dies in each state of a communicator, again and again. The states are those of
+// RoundsNetwork.
+TEST_F(Stories, ACrashWhileGradientsTravelInRoundsChangesNothing) {
+#if defined(__SANITIZE_ADDRESS__)
+  constexpr std::uint64_t kSeedsOfState = 4;
+#else
+  constexpr std::uint64_t kSeedsOfState = 34;
+#endif
+  JobSpec job = kJob;
+  job.all_on_devices = true;
+  for (const std::string_view state : {"creating", "in use", "aborting"}) {
+    std::uint64_t all_kills = 0;
+    std::uint64_t sums = 0;
+    for (std::uint64_t seed = 90; seed < 90 + kSeedsOfState && !HasFailure(); ++seed) {
+      SCOPED_TRACE(Format("{}, seed {}", state, seed));
+      World& world = Begin(seed, 3, {.shard = 5ms}, job);
+      int times = 0;
+      std::uint64_t kills = 0;
+      world.rounds().on_state = [&](const std::string& device, const char* reached) {
+        if (reached != state || ++times % 3 != static_cast<int>(seed % 3) || kills == 4) return;
+        for (Pod* const pod : world.running()) {
+          if (ToString(pod->id) != device) continue;
+          ++kills;
+          KillSoon(pod->id);
+        }
+      };
+      for (const int learners : {4, 2, 5, 3}) {
+        world.Want(learners);
+        const Tick next = world.furthest() + 40;
+        ASSERT_TRUE(world.RunUntil([&] { return world.furthest() > next; }, 1min));
+      }
+      Complete();
+      all_kills += kills;
+      sums += world.rounds().sums();
+    }
+    // A communicator may fail, and then this job is soon over.
+    EXPECT_GT(all_kills, kSeedsOfState * 2);
+    EXPECT_GT(sums, kSeedsOfState * 30);
   }
 }
 

@@ -80,7 +80,7 @@ TEST(LearnerPod, HasWhatALearnerNeeds) {
       {"name": "pliant-shared-memory", "mountPath": "/dev/shm"}])"));
 
   const json env = EnvOf(pod);
-  EXPECT_EQ(env.size(), 24u);
+  EXPECT_EQ(env.size(), 25u);
   EXPECT_EQ(env.at("PLIANT_TOKEN_FILE"), "/etc/pliant/learner/token");
   EXPECT_EQ(env.at("PLIANT_PEER_KEY_FILE"), "/etc/pliant/learner/peer-key");
   EXPECT_EQ(env.at("PLIANT_RANKS_PER_LEARNER"), "1");
