@@ -18,7 +18,7 @@ constexpr Duration kForget = std::chrono::hours(2);
 
 constexpr int kAbortLooks = 4;
 
-// How long the loss of a peer may explain why its rounds failed.
+// How long the loss of a peer may explain why its communicator failed.
 constexpr Duration kExplanation = std::chrono::seconds(1);
 
 Bytes PayloadOf(const CommunicatorId& id) {
@@ -88,7 +88,7 @@ void Carrier::Offer() {
       InMembership<Result<CommunicatorId>>([this](const Result<CommunicatorId>& id) {
         if (!id) {
           log::Warning("no communicator", {{"error", id.error().message}});
-          return Fail();
+          return FailUnlessExplained([] {});
         }
         parts_.peers.SendToAll(FrameKind::kCommunicator, PayloadOf(*id));
         Join(*id);
@@ -119,17 +119,23 @@ void Carrier::Join(const CommunicatorId& id) {
           return;
         }
         log::Warning("no communicator", {{"error", joined.error().message}});
-        Fail();
+        FailUnlessExplained([] {});
       }));
 }
 
-// Usually a peer was lost, and the transport is about to say which one.
 void Carrier::OnRoundsFailed(const std::string& why) {
   log::Warning("gradients did not travel from GPU to GPU", {{"error", why}});
-  parts_.tasks.After(kExplanation, [this, why, entered = entered_] {
+  FailUnlessExplained([this, why] { parts_.on_failed(why); });
+}
+
+// Usually a peer was lost, and the transport is about to say which one.
+void Carrier::FailUnlessExplained(std::function<void()> then) {
+  if (!now_) return;
+  now_->state = State::kFailed;
+  parts_.tasks.After(kExplanation, [this, then = std::move(then), entered = entered_] {
     if (!now_ || entered != entered_) return;
     Fail();
-    parts_.on_failed(why);
+    then();
   });
 }
 
@@ -139,7 +145,6 @@ void Carrier::Fail() {
   const bool again = failed_at_ && now < *failed_at_ + kForget;
   pause_ = again ? std::min<Duration>(2 * pause_, kMaxPause) : kFirstPause;
   failed_at_ = now;
-  if (now_) now_->state = State::kFailed;
 }
 
 }  // namespace pliant

@@ -70,6 +70,7 @@ class Carrier {
 
   void Offer();
   void Join(const CommunicatorId& id);
+  void FailUnlessExplained(std::function<void()> then);
   void Fail();
   void AwaitAbort(std::uint64_t abort, int looks);
   // On the event loop, unless the learner has left the membership meanwhile.
