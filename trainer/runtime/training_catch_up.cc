@@ -154,12 +154,14 @@ void Training::ReportCatchUp() {
 }
 
 void Training::FinishCatchUp() {
-  const std::optional<TickOutcome> last = catch_up_->last();
-  CHECK(parts_.state.own.applied_ticks == applied() + (last ? 1 : 0), "it has applied all ticks");
+  const bool has_last = catch_up_->last().has_value();
+  const TickOutcome last = has_last ? *catch_up_->last() : TickOutcome();
+  CHECK(parts_.state.own.applied_ticks == applied() + (has_last ? 1 : 0),
+        "it has applied all ticks");
   catch_up_.reset();
   parts_.state.group.noise = parts_.state.own.noise;
   log::Info("in sync", {{"membership", ToString(membership_)}, {"tick", applied()}});
-  if (last) return OnCommitted(*last);
+  if (has_last) return OnCommitted(last);
   ReportOpened();  // no tick is left
 }
 
