@@ -112,11 +112,16 @@ void Communicator::Run() {
   Pause();
   state_ = kSuccess;
   while (const auto job = Next(to_carry_)) {
-    while (!(*job)->has_turn && !aborted()) std::this_thread::sleep_for(kLook);
-    if (aborted()) return;
-    switch (Carry(links, **job)) {
+    for (auto ready = Job::State::kHasTurn;
+         !(*job)->state.compare_exchange_strong(ready, Job::State::kCarried);
+         ready = Job::State::kHasTurn) {
+      if (aborted()) return;
+      std::this_thread::sleep_for(kLook);
+    }
+    const auto outcome = Carry(links, **job);
+    (*job)->state = outcome == Links::Outcome::kDone ? Job::State::kDone : Job::State::kFailed;
+    switch (outcome) {
       case Links::Outcome::kDone:
-        (*job)->over = true;
         break;
       case Links::Outcome::kStopped:
         return;
@@ -170,6 +175,16 @@ Links::Outcome Communicator::Carry(Links& links, const Job& job) {
   return Links::Outcome::kDone;
 }
 
+bool Communicator::Pass(Job& job, bool aborted) {
+  auto state = Job::State::kQueued;
+  job.state.compare_exchange_strong(state, Job::State::kHasTurn);
+  state = job.state;
+  if (state == Job::State::kPassed) return true;  // a stream may look again
+  const bool ends = state == Job::State::kDone ||
+                    (aborted && (state == Job::State::kHasTurn || state == Job::State::kFailed));
+  return ends && job.state.compare_exchange_strong(state, Job::State::kPassed);
+}
+
 bool Communicator::Enqueue(const std::shared_ptr<Job>& job) const {
   fake_cuda::Exchange exchange{.name = "NCCL's operations", .accesses = {}, .over = nullptr};
   for (const Operation& operation : job->operations) {
@@ -180,12 +195,7 @@ bool Communicator::Enqueue(const std::shared_ptr<Job>& job) const {
           {.begin = operation.to, .bytes = operation.bytes, .writes = true});
   }
   // Kernels poll whether they are aborted.
-  exchange.over = [job, aborted = aborted_] {
-    job->has_turn = true;
-    const bool over = job->over || *aborted;
-    if (over) job->ended = true;
-    return over;
-  };
+  exchange.over = [job, aborted = aborted_] { return Pass(*job, *aborted); };
   return EnqueueOn(job->operations.front().stream, exchange);
 }
 
@@ -198,7 +208,7 @@ void Communicator::Abort() {
   launches_.join();
   while (faults_.abort_hangs) std::this_thread::sleep_for(std::chrono::seconds(1));
   for (const std::shared_ptr<Job>& job : jobs_)
-    while (!job->ended && Progress()) std::this_thread::sleep_for(kLook);
+    while (job->state != Job::State::kPassed && Progress()) std::this_thread::sleep_for(kLook);
   std::this_thread::sleep_for(kFreeing);
 }
 

@@ -74,11 +74,15 @@ class Communicator {
 
  private:
   struct Job {
+    // It uses the operations' memory only while it is carried; its stream passes it only when it is
+    // not. A kernel that is aborted, too, has ended before its stream gets on.
+    enum class State { kQueued, kHasTurn, kCarried, kDone, kFailed, kPassed };
+
     std::vector<Operation> operations;
-    std::atomic<bool> has_turn = false;
-    std::atomic<bool> over = false;
-    std::atomic<bool> ended = false;  // its stream has passed it
+    std::atomic<State> state = State::kQueued;
   };
+  // The job's stream is at it. True: it gets on.
+  static bool Pass(Job& job, bool aborted);
 
   // The thread of the connections and the bytes, and that of the launches.
   void Run();
