@@ -14,6 +14,15 @@ namespace {
 constexpr std::size_t kMaxTemplateBytes = 512 * 1024;
 constexpr std::size_t kMaxVolumeBytes = 16 * 1024;
 
+// Whether a field with two values has the second one; the first one is the default.
+bool ReadIsSecond(Fields& fields, const char* name, const std::string& first,
+                  const std::string& second) {
+  const std::string value = fields.String(name, first);
+  if (value == second) return true;
+  if (value != first) fields.Wrong(name, Format("neither {} nor {}", first, second));
+  return false;
+}
+
 void ReadElastic(Fields& fields, Elastic& elastic) {
   elastic.min_learners = fields.Int("minLearners", 1, 1, kMaxLearners);
   elastic.max_learners = fields.Int("maxLearners", 1, 1, kMaxLearners);
@@ -78,12 +87,9 @@ std::optional<std::chrono::seconds> OptionalSeconds(Fields& fields, const char* 
 std::optional<std::int64_t> ReadMaxBatchSize(Fields& training) {
   std::optional<std::int64_t> most;
   training.Object("batch", [&](Fields& batch) {
-    const std::string mode = batch.String("mode", "Constant");
-    if (mode != "Constant" && mode != "FromState") {
-      batch.Wrong("mode", "neither Constant nor FromState");
-    }
+    const bool from_state = ReadIsSecond(batch, "mode", "Constant", "FromState");
     most = batch.OptionalInt("maxBatchSize", 1, kMaxBatchSize);
-    if (most.has_value() != (mode == "FromState")) {
+    if (most.has_value() != from_state) {
       batch.Wrong("maxBatchSize", "must be set with mode FromState, and only then");
       most.reset();
     }
@@ -92,11 +98,9 @@ std::optional<std::int64_t> ReadMaxBatchSize(Fields& training) {
 }
 
 Reproducibility ReadReproducibility(Fields& fields) {
-  const std::string text = fields.String("reproducibility", "Bitwise");
-  if (text == "Bitwise") return Reproducibility::kBitwise;
-  if (text == "Statistical") return Reproducibility::kStatistical;
-  fields.Wrong("reproducibility", "neither Bitwise nor Statistical");
-  return Reproducibility::kBitwise;
+  return ReadIsSecond(fields, "reproducibility", "Bitwise", "Statistical")
+             ? Reproducibility::kStatistical
+             : Reproducibility::kBitwise;
 }
 
 void ReadSpec(Fields& fields, const JobSettings& settings, JobSpec& spec) {
@@ -114,10 +118,7 @@ void ReadSpec(Fields& fields, const JobSettings& settings, JobSpec& spec) {
   fields.Object("resize", [&](Fields& f) { ReadResize(f, spec); });
   using enum planner::PlacementPolicy;
   spec.placement = ReadEnum(fields, "placement", kPack, std::array{kPack, kSpread});
-  const std::string exchange = fields.String("exchange", "Auto");
-  if (exchange != "Auto" && exchange != "Frames")
-    fields.Wrong("exchange", "neither Auto nor Frames");
-  spec.exchange_over_nccl = exchange == "Auto";
+  spec.exchange_over_nccl = !ReadIsSecond(fields, "exchange", "Auto", "Frames");
   fields.Object("failurePolicy", [&](Fields& f) {
     spec.failure_policy.max_failures = f.Int("maxFailures", 10, 0, 1000);
     spec.failure_policy.permanent_exit_codes = f.Ints("permanentExitCodes", 1, 255, 32);

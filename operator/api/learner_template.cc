@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include <openssl/sha.h>
 
 #include "base/format.h"
+#include "base/hex.h"
 #include "operator/api/fields.h"
 #include "operator/api/resources.h"
 
@@ -132,9 +134,7 @@ std::string HashOf(std::string_view pod_template, std::string_view volume) {
   const std::string text = Format("{}\n{}\n{}", pod_template.size(), pod_template, volume);
   std::array<unsigned char, SHA256_DIGEST_LENGTH> digest;
   SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
-  std::string hex;
-  for (const unsigned char byte : digest) hex += Format("{:02x}", byte);
-  return hex;
+  return Hex(std::as_bytes(std::span(digest)));
 }
 
 bool IsLearner(const nlohmann::json& pod) {

@@ -3,26 +3,12 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <string_view>
-
-#include <dlfcn.h>
 
 #include "base/check.h"
 #include "tests/device/small_program.h"
-
-namespace {
-
-// "": nothing was found, or the driver is a real one.
-std::string_view Violation() {
-  void* const driver = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (driver == nullptr) return "";
-  const auto violation =
-      reinterpret_cast<const char* (*)(int)>(::dlsym(driver, "FakeCudaViolation"));
-  const char* const found = violation == nullptr ? nullptr : violation(0);
-  return found == nullptr ? "" : found;
-}
-
-}  // namespace
+#include "tests/fakes/cuda/found_violation.h"
 
 int main() {
   using namespace pliant;
@@ -41,8 +27,8 @@ int main() {
     CudaMachine gpu(*driver);
     exit_code = SmallProgram::Train(gpu, options).exit_code;
   }
-  if (const std::string_view found = Violation(); !found.empty()) {
-    std::fprintf(stderr, "%.*s\n", static_cast<int>(found.size()), found.data());
+  if (const std::string found = FoundViolation(); !found.empty()) {
+    std::fprintf(stderr, "%s\n", found.c_str());
     return 9;
   }
   return exit_code;

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -8,7 +9,7 @@
 #include <openssl/evp.h>
 
 #include "base/check.h"
-#include "base/format.h"
+#include "base/hex.h"
 #include "trainer/checkpoint/checkpoint.h"
 
 namespace pliant {
@@ -39,9 +40,7 @@ std::string ParametersSha256(const StateDict& state) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned int size = 0;
   CHECK(EVP_DigestFinal_ex(hash.get(), digest.data(), &size) == 1, "hashing does not fail");
-  std::string hex;
-  for (unsigned int i = 0; i < size; ++i) hex += Format("{:02x}", digest[i]);
-  return hex;
+  return Hex(std::as_bytes(std::span(digest).first(size)));
 }
 
 }  // namespace pliant

@@ -29,6 +29,11 @@ class HostPlan {
   // `piece` finishes. It is `piece` itself, if that is on this host. Otherwise it is one of the
   // ranks that compute, if there are any: no rank waits for the others.
   int RelayOf(int rank, int piece) const;
+  // The rank from which `rank` has the finished piece of rank `piece`, or `rank` itself.
+  int SourceOfMean(int rank, int piece) const {
+    const int relay = RelayOf(rank, piece);
+    return relay == rank ? piece : relay;
+  }
   // The first rank of each host.
   const std::vector<int>& hosts() const { return first_of_host_; }
 

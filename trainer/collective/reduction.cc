@@ -252,9 +252,7 @@ MutableBytes Reduction::ReceiveBufferFor(int rank, const FrameHeader& header,
 // Whether this rank receives that piece of the root from `rank`.
 bool Reduction::RelaysFor(int rank, std::uint32_t piece) const {
   if (piece >= static_cast<std::uint32_t>(world_size())) return false;
-  const int of = static_cast<int>(piece);
-  const int relay = plan_.RelayOf(self_, of);
-  return rank == (relay == self_ ? of : relay);
+  return rank == plan_.SourceOfMean(self_, static_cast<int>(piece));
 }
 
 Status Reduction::TakeNode(int rank, const Frame& frame) {
@@ -357,8 +355,7 @@ void Reduction::FinishPiece(std::uint32_t index) {
   --pieces_missing_;
   for (int turn = 1; turn < world_size(); ++turn) {
     const int rank = (self_ + turn) % world_size();
-    if (plan_.SameHost(rank, self_) || plan_.RelayOf(rank, self_) == rank)
-      SendRoot(rank, index, self_);
+    if (plan_.SourceOfMean(rank, self_) == self_) SendRoot(rank, index, self_);
   }
 }
 

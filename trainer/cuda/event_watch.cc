@@ -1,19 +1,10 @@
 #include "trainer/cuda/event_watch.h"
 
-#include <chrono>
 #include <utility>
 
-#include <sys/prctl.h>
+#include "trainer/cuda/polling.h"
 
 namespace pliant {
-namespace {
-
-// A peer waits for what comes next, so this is short compared with a step, and long compared with
-// the driver's answer, which takes one or two microseconds.
-constexpr std::chrono::microseconds kPoll(20);
-constexpr unsigned long kTimerSlackNanoseconds = 1000;  // instead of 50 µs
-
-}  // namespace
 
 EventWatch::EventWatch(std::shared_ptr<const CudaDriver> driver, CudaContext context)
     : driver_(std::move(driver)),
@@ -76,14 +67,14 @@ bool EventWatch::IsOver(const Waiting& waiting, Status& status) const {
 }
 
 void EventWatch::Run(const std::stop_token& stop) {
-  ::prctl(PR_SET_TIMERSLACK, kTimerSlackNanoseconds);
+  SleepPrecisely();
   const CurrentCudaContext current(*driver_, context_);
   std::unique_lock lock(mutex_);
   while (changed_.wait(lock, stop, [this] { return !waiting_.empty(); })) {
     Status status = current.status();
     if (status && !IsOver(waiting_.front(), status)) {
       lock.unlock();
-      std::this_thread::sleep_for(kPoll);
+      std::this_thread::sleep_for(kDevicePoll);
       lock.lock();
       continue;
     }

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/file.h"
+#include "base/format.h"
 #include "trainer/collective/reduction.h"
 #include "trainer/collective/round_plan.h"
 
@@ -69,6 +70,15 @@ class Reader {
     return {};
   }
 
+  // Whether a variable with two values has the first one.
+  Result<bool> IsFirst(const char* name, const std::string& first, const std::string& second,
+                       const std::string& absent) const {
+    const std::string value = Text(name).value_or(absent);
+    if (value != first && value != second)
+      return Invalid(Format("{} is '{}': it must be {} or {}", name, value, first, second));
+    return value == first;
+  }
+
  private:
   const GetEnvironment& get_;
 };
@@ -128,13 +138,11 @@ Status ReadCoordinator(const Reader& reader, LearnerEnvironment& environment) {
 }
 
 Status ReadBatch(const Reader& reader, LearnerEnvironment& environment) {
-  const std::string mode = reader.Text("PLIANT_BATCH_MODE").value_or("Constant");
-  if (mode != "Constant" && mode != "FromState") {
-    return Invalid("PLIANT_BATCH_MODE is '" + mode + "': it must be Constant or FromState");
-  }
+  ASSIGN_OR_RETURN(const bool constant,
+                   reader.IsFirst("PLIANT_BATCH_MODE", "Constant", "FromState", "Constant"));
+  const bool grows = !constant;
   RETURN_IF_ERROR(reader.Number("PLIANT_MAX_BATCH_SIZE", 1, std::uint64_t{1} << 32,
                                 environment.max_batch_size));
-  const bool grows = mode == "FromState";
   if (grows != environment.max_batch_size.has_value()) {
     return Invalid(grows
                        ? "PLIANT_BATCH_MODE is FromState: PLIANT_MAX_BATCH_SIZE must be set, to "
@@ -164,12 +172,9 @@ Status ReadTraining(const Reader& reader, LearnerEnvironment& environment) {
     return Invalid("PLIANT_LOGICAL_SHARDS is " + std::to_string(*environment.logical_shards) +
                    ": it must be a power of two");
   }
-  const std::string mode = reader.Text("PLIANT_REPRODUCIBILITY").value_or("Bitwise");
-  if (mode != "Bitwise" && mode != "Statistical") {
-    return Invalid("PLIANT_REPRODUCIBILITY is '" + mode + "': it must be Bitwise or Statistical");
-  }
-  environment.reproducibility =
-      mode == "Bitwise" ? Reproducibility::kBitwise : Reproducibility::kStatistical;
+  ASSIGN_OR_RETURN(const bool bitwise,
+                   reader.IsFirst("PLIANT_REPRODUCIBILITY", "Bitwise", "Statistical", "Bitwise"));
+  environment.reproducibility = bitwise ? Reproducibility::kBitwise : Reproducibility::kStatistical;
   return ReadBatch(reader, environment);
 }
 
@@ -241,10 +246,8 @@ Result<LearnerEnvironment> ReadLearnerEnvironment(const GetEnvironment& get) {
   RETURN_IF_ERROR(ReadReplay(reader, environment));
   RETURN_IF_ERROR(reader.Number("PLIANT_BUCKET_BYTES", kMinBucketBytes, kMaxBucketBytes,
                                 environment.bucket_bytes));
-  const std::string exchange = reader.Text("PLIANT_EXCHANGE").value_or("Frames");
-  if (exchange != "Auto" && exchange != "Frames")
-    return Invalid("PLIANT_EXCHANGE is '" + exchange + "': it must be Auto or Frames");
-  environment.exchange_over_nccl = exchange == "Auto";
+  ASSIGN_OR_RETURN(environment.exchange_over_nccl,
+                   reader.IsFirst("PLIANT_EXCHANGE", "Auto", "Frames", "Frames"));
   RETURN_IF_ERROR(reader.Seconds("PLIANT_GRACE_SECONDS", 0, environment.grace));
   RETURN_IF_ERROR(reader.Seconds("PLIANT_STEP_TIMEOUT_SECONDS", 0, environment.step_timeout));
   RETURN_IF_ERROR(reader.Number("PLIANT_METRICS_PORT", 0, 65535, environment.metrics_port));

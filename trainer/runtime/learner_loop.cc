@@ -85,7 +85,6 @@ LearnerLoop::Impl::Impl(LearnerOptions options, Schedule schedule, LearnerParts 
                }}),
       ticks_({.buckets = options_.buckets,
               .buckets_of_rounds = options_.buckets_of_rounds,
-              .all_reduce = !split_.bitwise(),
               .check_state_every_steps = options_.check_state_every_steps},
              {.tasks = tasks_,
               .compute = parts.compute,

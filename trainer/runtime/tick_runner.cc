@@ -54,7 +54,7 @@ std::optional<DeviceStep> TickRunner::StepOnDevice() {
     plan_ = std::make_shared<const RoundPlan>(map, hosts_of_plan_, tick_.self);
   }
   step.rounds = plan_;
-  step.all_reduce = options_.all_reduce;
+  step.all_reduce = !parts_.split.bitwise();
   return step;
 }
 

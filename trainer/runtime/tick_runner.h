@@ -32,7 +32,6 @@ class TickRunner {
   struct Options {
     BucketSizes buckets;
     BucketSizes buckets_of_rounds;
-    bool all_reduce = false;                    // in rounds: any order of additions will do
     std::uint64_t check_state_every_steps = 0;  // 0: never
   };
   struct Parts {  // borrowed
