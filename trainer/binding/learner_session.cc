@@ -184,8 +184,7 @@ std::shared_ptr<CudaGradients> LearnerSession::GradientsOnDevice() const {
   }
   const LearnerEnvironment& environment = run_.environment;
   if (environment.coordinator && environment.exchange_over_nccl) {
-    // A peer that is slow for longer than this ends by its own timeout.
-    auto rounds = NcclRounds::Make(device_, {.max_rounds = 2 * environment.step_timeout});
+    auto rounds = NcclRounds::Make(device_, {.max_shard = environment.step_timeout});
     if (rounds) {
       (*made)->UseRounds(*std::move(rounds));
     } else {

@@ -47,9 +47,9 @@ class GradientDevice : public GradientArithmetic {
   // `done` is called once, on another thread, when all that is queued so far is complete, in the
   // order of the calls.
   virtual void Then(std::function<void(Status)> done) = 0;
-  // Aborts the rounds, and waits until all that is queued is complete, if it is soon. From then on
-  // no `done` of earlier calls is called.
-  virtual void Drain() = 0;
+  // Aborts the rounds, and waits until all that is queued is complete. From then on no `done` of
+  // earlier calls is called. False: it was not complete within some seconds.
+  virtual bool Drain() = 0;
 };
 
 }  // namespace pliant

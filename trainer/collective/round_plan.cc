@@ -110,18 +110,15 @@ class Planner {
     const auto mean = [](int piece) { return Part{.node = RoundPlan::kMean, .piece = piece}; };
     for (int rank = 0; rank < map_.world_size(); ++rank) {
       if (rank == self_ || !Finishes(self_)) continue;
-      if (hosts_.SameHost(rank, self_) || hosts_.RelayOf(rank, self_) == rank)
+      if (hosts_.SourceOfMean(rank, self_) == self_)
         means_.sends.push_back({.rank = rank, .part = mean(self_)});
     }
     ForPieces([&](int piece) {
       if (piece == self_) return;
-      const int relay = hosts_.RelayOf(self_, piece);
-      if (relay != self_ && relay != piece) {
-        passed_on_.receives.push_back({.rank = relay, .part = mean(piece)});
-        return;
-      }
-      means_.receives.push_back({.rank = piece, .part = mean(piece)});
-      if (relay != self_) return;
+      const int source = hosts_.SourceOfMean(self_, piece);
+      Stage& stage = source == piece ? means_ : passed_on_;
+      stage.receives.push_back({.rank = source, .part = mean(piece)});
+      if (source != piece || hosts_.SameHost(self_, piece)) return;
       for (int rank = 0; rank < map_.world_size(); ++rank)
         if (rank != self_ && hosts_.SameHost(rank, self_))
           passed_on_.sends.push_back({.rank = rank, .part = mean(piece)});
@@ -144,8 +141,12 @@ RoundPlan::RoundPlan(const ShardMap& map, const std::vector<int>& host_of_rank, 
   CHECK(self >= 0 && self < map.world_size(), "a rank of the map");
   for (const ShardBlock& block : map.blocks_of_rank[static_cast<std::size_t>(self)])
     own_.push_back(NodeOf(map.logical_shards, block));
-  for (const std::vector<ShardBlock>& blocks : map.blocks_of_rank)
+  for (const std::vector<ShardBlock>& blocks : map.blocks_of_rank) {
     piece_of_rank_.push_back(blocks.empty() ? -1 : pieces_++);
+    int shards = 0;
+    for (const ShardBlock& block : blocks) shards += block.count;
+    most_shards_ = std::max(most_shards_, shards);
+  }
   for (const Stage& stage : stages_) {
     for (const Transfer& transfer : stage.receives)
       if (transfer.part.node != kMean) held_.push_back(transfer.part);

@@ -61,6 +61,8 @@ class RoundPlan {
   std::size_t rounds(std::uint32_t buckets) const { return buckets + stages_.size() - 1; }
   // The nodes that this rank computes itself.
   const std::vector<NodeIndex>& own() const { return own_; }
+  // How many shards the busiest rank computes.
+  int most_shards() const { return most_shards_; }
   // The parts that are neither own nodes nor means: the rank needs memory for each, which holds one
   // bucket's part at a time.
   const std::vector<Part>& held() const { return held_; }
@@ -73,6 +75,7 @@ class RoundPlan {
 
  private:
   std::vector<NodeIndex> own_;
+  int most_shards_ = 0;
   std::vector<Stage> stages_;
   std::vector<Part> held_;          // sorted
   std::vector<int> piece_of_rank_;  // -1: none

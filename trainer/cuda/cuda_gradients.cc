@@ -263,17 +263,22 @@ void CudaGradients::Then(std::function<void(Status)> done) {
   });
 }
 
-void CudaGradients::Drain() {
-  watch_->Drop();
+bool CudaGradients::Drain() {
   const auto await = [](const std::function<void(std::function<void()>)>& begin) {
     auto over = std::make_shared<std::atomic<bool>>(false);
     begin([over] { *over = true; });
     for (Duration waited{}; !*over && waited < kDrain; waited += kDrainPoll)
       std::this_thread::sleep_for(kDrainPoll);
+    return over->load();
   };
-  if (rounds_) await([this](std::function<void()> done) { rounds_->Abort(std::move(done)); });
-  await([this](const std::function<void()>& done) { Then([done](const Status&) { done(); }); });
+  bool all = true;
+  if (rounds_) all = await([this](std::function<void()> done) { rounds_->Abort(std::move(done)); });
+  all = await([this](const std::function<void()>& done) {
+          Then([done](const Status&) { done(); });
+        }) &&
+        all;
   watch_->Drop();
+  return all;
 }
 
 Status CudaGradients::Gather(CudaKernels::Type type, std::span<const Given> given, float scale,

@@ -45,7 +45,7 @@ class CudaGradients final : public GradientDevice {
   void ToDevice(std::span<const std::byte> from, std::span<std::byte> to) override;
   GradientRounds* rounds() override { return rounds_.get(); }
   void Then(std::function<void(Status)> done) override;
-  void Drain() override;
+  bool Drain() override;
 
   // From now on other ranks' devices can be reached.
   void UseRounds(std::unique_ptr<GradientRounds> rounds) { rounds_ = std::move(rounds); }

@@ -7,9 +7,10 @@
 namespace pliant {
 namespace {
 
-// The first version with all fields of NcclConfig. Only a non-blocking communicator can be aborted
-// whenever a peer is lost.
-constexpr int kMinVersion = 21700;
+// A communicator that does not block is aborted on another thread than the one that launches. In
+// earlier versions such an abort can use memory that is gone (ncclGroupJob in group.cc), and before
+// 2.23.4 a launch can block the thread that has to ask for the abort.
+constexpr int kMinVersion = 22703;
 
 }  // namespace
 

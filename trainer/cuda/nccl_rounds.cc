@@ -4,47 +4,48 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 #include <utility>
-
-#include <sys/prctl.h>
 
 #include "base/check.h"
 #include "base/format.h"
+#include "base/hex.h"
+#include "trainer/cuda/polling.h"
 
 namespace pliant {
 namespace {
 
 using std::chrono::steady_clock;
 
-constexpr std::chrono::microseconds kNcclPoll(20);
-constexpr unsigned long kNcclTimerSlack = 1000;  // nanoseconds
+std::unexpected<Error> Aborted(const char* what) {
+  return Fail(ErrorCode::kCancelled, Format("NCCL: {}: aborted", what));
+}
 
 // The size of the messages with which two ranks connect.
 constexpr std::size_t kGreetingBytes = 64;
 
-std::string HexOf(std::span<const std::byte> bytes) {
-  std::string text;
-  for (const std::byte byte : bytes) text += Format("{:02x}", std::to_integer<unsigned>(byte));
-  return text;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<NcclRounds>> NcclRounds::Make(std::shared_ptr<CudaMemory> memory,
-                                                     Options options) {
-  ASSIGN_OR_RETURN(const NcclLibrary library, NcclLibrary::Load(options.library));
+                                                     const Options& options) {
+  ASSIGN_OR_RETURN(const NcclLibrary library, NcclLibrary::Load("libnccl.so.2"));
   ASSIGN_OR_RETURN(const NcclFunctions functions, FindNcclFunctions(library));
-  std::unique_ptr<NcclRounds> rounds(
-      new NcclRounds(std::move(memory), std::move(options), functions));
+  // It counts more than what a program asks for.
+  if (const char* const blocking = std::getenv("NCCL_COMM_BLOCKING");
+      blocking != nullptr && std::string_view(blocking) != "0")
+    return Fail(
+        ErrorCode::kUnavailable,
+        Format("NCCL_COMM_BLOCKING is {}: a communicator that blocks cannot be aborted when "
+               "a peer is lost; remove it from the pod's template",
+               blocking));
+  std::unique_ptr<NcclRounds> rounds(new NcclRounds(std::move(memory), options, functions));
   RETURN_IF_ERROR(rounds->Prepare(library));
   return rounds;
 }
 
-NcclRounds::NcclRounds(std::shared_ptr<CudaMemory> memory, Options options, NcclFunctions functions)
-    : memory_(std::move(memory)),
-      driver_(memory_->driver()),
-      options_(std::move(options)),
-      nccl_(functions) {}
+NcclRounds::NcclRounds(std::shared_ptr<CudaMemory> memory, const Options& options,
+                       const NcclFunctions& functions)
+    : memory_(std::move(memory)), driver_(memory_->driver()), options_(options), nccl_(functions) {}
 
 Status NcclRounds::Prepare(const NcclLibrary& library) {
   const CurrentCudaContext current(*driver_, memory_->context());
@@ -52,7 +53,7 @@ Status NcclRounds::Prepare(const NcclLibrary& library) {
   std::array<std::byte, 16> uuid{};
   RETURN_IF_ERROR(
       driver_->Check(driver_->device_get_uuid(uuid.data(), memory_->ordinal()), "the GPU's UUID"));
-  partner_ = {.version = library.version(), .device = HexOf(uuid)};
+  partner_ = {.version = library.version(), .device = Hex(uuid)};
   // NCCL takes ranks with different values of this variable for ranks of different hosts.
   if (const char* const host = std::getenv("NCCL_HOSTID")) partner_.device += Format("/{}", host);
   ASSIGN_OR_RETURN(kernels_, CudaKernels::Load(driver_, memory_->ordinal()));
@@ -75,6 +76,7 @@ NcclRounds::~NcclRounds() {
   for (const CudaEvent event : spare_) driver_->event_destroy(event);
   if (reached_ != nullptr) driver_->event_destroy(reached_);
   if (stream_ != nullptr) driver_->stream_destroy(stream_);
+  kernels_.reset();
 }
 
 // ---- Any thread ----
@@ -89,6 +91,7 @@ void NcclRounds::Do(std::function<void()> command) {
 
 void NcclRounds::NewId(std::function<void(Result<CommunicatorId>)> done) {
   Do([this, done = std::move(done)] {
+    if (interrupted()) return done(Aborted("an id"));  // NCCL would listen for its ranks
     NcclUniqueId id{};
     AwaitEnd();
     if (const Status made = Check(nccl_.get_unique_id(&id), "ncclGetUniqueId"); !made)
@@ -103,6 +106,7 @@ void NcclRounds::NewId(std::function<void(Result<CommunicatorId>)> done) {
 void NcclRounds::Join(const Seat& seat, std::function<void(Status)> done) {
   Do([this, seat, done = std::move(done)] {
     CHECK(communicator_ == nullptr, "one communicator at a time");
+    if (interrupted()) return done(Aborted("making a communicator"));
     AwaitEnd();
     Status created = Create(seat);
     if (!created) End();
@@ -136,6 +140,7 @@ void NcclRounds::Add(std::span<const HeldNode> nodes, std::uint32_t bucket) {
   const CurrentCudaContext current(*driver_, memory_->context());
   const std::lock_guard lock(mutex_);
   Running& running = *running_;
+  if (running.over) return;  // with an error; what is kept now would stay until the next sum
   CHECK(running.ready[bucket] == nullptr, "a bucket is added once");
   CudaEvent event = nullptr;
   const auto record = [&]() -> Status {
@@ -173,7 +178,7 @@ void NcclRounds::WhenOver(std::function<void(Status)> done) {
 // ---- NCCL's thread ----
 
 void NcclRounds::Run(const std::stop_token& stop) {
-  ::prctl(PR_SET_TIMERSLACK, kNcclTimerSlack);
+  SleepPrecisely();
   const CurrentCudaContext current(*driver_, memory_->context());
   std::unique_lock lock(mutex_);
   while (changed_.wait(lock, stop, [this] { return !commands_.empty(); })) {
@@ -198,10 +203,10 @@ Status NcclRounds::Poll(const Deadline& deadline, const char* what,
                         const std::function<std::optional<Status>()>& over) const {
   for (;;) {
     if (const std::optional<Status> status = over()) return *status;
-    if (interrupted()) return Fail(ErrorCode::kCancelled, Format("NCCL: {}: aborted", what));
+    if (interrupted()) return Aborted(what);
     if (deadline && steady_clock::now() > *deadline)
       return Fail(ErrorCode::kTimeout, Format("NCCL: {}: it takes too long", what));
-    std::this_thread::sleep_for(kNcclPoll);
+    std::this_thread::sleep_for(kDevicePoll);
   }
 }
 
@@ -235,8 +240,6 @@ Status NcclRounds::PollStream(const Deadline& deadline, const char* what) const 
 
 Status NcclRounds::Create(const Seat& seat) {
   const Deadline deadline = steady_clock::now() + options_.max_creation;
-  rank_ = seat.rank;
-  world_size_ = seat.world_size;
   NcclUniqueId id{};
   std::memcpy(id.internal, seat.id.data(), sizeof id);
   NcclConfig config{.blocking = 0};
@@ -297,7 +300,7 @@ void NcclRounds::End() {
   });
   if (std::exchange(launching_, false)) AwaitEnd();
   if (driver_->event_record(reached_, stream_) != kCudaSuccess) return AwaitEnd();
-  while (driver_->event_query(reached_) == kCudaNotReady) std::this_thread::sleep_for(kNcclPoll);
+  while (driver_->event_query(reached_) == kCudaNotReady) std::this_thread::sleep_for(kDevicePoll);
 }
 
 void NcclRounds::AwaitEnd() {
@@ -315,6 +318,7 @@ void NcclRounds::Exchange(const std::shared_ptr<Running>& running) {
     running->over = true;
     running->result = status;
     running->nodes.clear();
+    running->sum.mean = {};
     when_over = std::exchange(running->when_over, nullptr);
     for (CudaEvent& event : running->ready)
       if (event != nullptr) spare_.push_back(std::exchange(event, nullptr));
@@ -322,20 +326,27 @@ void NcclRounds::Exchange(const std::shared_ptr<Running>& running) {
   if (when_over) when_over(std::move(status));
 }
 
-NcclRounds::Deadline NcclRounds::RoundsEnd() const {
-  if (options_.max_rounds == Duration::zero()) return std::nullopt;
-  return steady_clock::now() + options_.max_rounds;
+NcclRounds::Deadline NcclRounds::RoundsEnd(const RoundPlan& plan) const {
+  if (options_.max_shard == Duration::zero()) return std::nullopt;
+  return steady_clock::now() + options_.max_shard * (plan.most_shards() + 1);
 }
 
-// The stream waits until the program's stream has the bucket ready.
 Status NcclRounds::AwaitBucket(Running& running, std::uint32_t bucket) {
-  std::unique_lock lock(mutex_);
-  changed_.wait(
-      lock, [&] { return running.ready[bucket] != nullptr || !running.queued || interrupted(); });
-  RETURN_IF_ERROR(running.queued);
-  if (running.ready[bucket] == nullptr)
-    return Fail(ErrorCode::kCancelled, "NCCL: aborted before the gradient was there");
-  return driver_->Check(driver_->stream_wait_event(stream_, running.ready[bucket], 0), "a wait");
+  constexpr const char* kWhat = "the gradient of a step";
+  CudaEvent ready = nullptr;
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait(
+        lock, [&] { return running.ready[bucket] != nullptr || !running.queued || interrupted(); });
+    RETURN_IF_ERROR(running.queued);
+    ready = running.ready[bucket];
+  }
+  if (ready == nullptr) return Aborted(kWhat);
+  return Poll({}, kWhat, [&]() -> std::optional<Status> {
+    const int result = driver_->event_query(ready);
+    if (result == kCudaNotReady) return std::nullopt;
+    return driver_->Check(result, kWhat);
+  });
 }
 
 Status NcclRounds::Rounds(Running& running) {
@@ -351,7 +362,7 @@ Status NcclRounds::Rounds(Running& running) {
   for (std::size_t round = 0; round < plan.rounds(buckets.count()); ++round) {
     if (round < buckets.count())
       RETURN_IF_ERROR(AwaitBucket(running, static_cast<std::uint32_t>(round)));
-    if (round + 1 >= buckets.count() && !deadline) deadline = RoundsEnd();
+    if (round + 1 >= buckets.count() && !deadline) deadline = RoundsEnd(plan);
     RETURN_IF_ERROR(Round(running, round, deadline));
   }
   return PollStream(deadline, "the rounds of a step");
@@ -389,7 +400,12 @@ Status NcclRounds::Round(const Running& running, std::size_t round, const Deadli
       return {};
     });
   };
-  RETURN_IF_ERROR(Group(deadline, transfer));
+  bool transfers = false;
+  RETURN_IF_ERROR(for_stages([&](const RoundPlan::Stage& stage, std::uint32_t) -> Status {
+    transfers = transfers || !stage.sends.empty() || !stage.receives.empty();
+    return {};
+  }));
+  if (transfers) RETURN_IF_ERROR(Group(deadline, transfer));  // NCCL leaks memory for an empty one
   return for_stages([&](const RoundPlan::Stage& stage, std::uint32_t bucket) -> Status {
     for (const RoundPlan::Addition& addition : stage.additions)
       if (elements(bucket, addition.sum) > 0) RETURN_IF_ERROR(Carry(running, bucket, addition));
@@ -430,7 +446,7 @@ Status NcclRounds::Reduce(Running& running) {
   const std::uint32_t buckets = running.sum.buckets.count();
   for (std::uint32_t bucket = 0; bucket < buckets; ++bucket) {
     RETURN_IF_ERROR(AwaitBucket(running, bucket));
-    if (bucket + 1 == buckets) deadline = RoundsEnd();
+    if (bucket + 1 == buckets) deadline = RoundsEnd(*running.sum.plan);
     const ElementRange range = running.sum.buckets.RangeOf(bucket);
     float* const out = mean.data() + range.begin;
     cuda::TreeSumArguments sum{.out = out, .elements = range.size};

@@ -11,7 +11,6 @@
 #include <optional>
 #include <span>
 #include <stop_token>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -26,23 +25,23 @@ namespace pliant {
 
 // Rounds over NCCL, which moves the bytes; our kernels add them. All calls of NCCL but the abort
 // are made by one thread, which never waits in one: a communicator that does not block is polled,
-// so that it can be aborted at any time. It works on a stream of its own, which waits for the
-// program's stream where that has a bucket ready, and never for anything that another rank must do
-// outside of NCCL.
+// so that it can be aborted at any time. It works on a stream of its own. What it queues there
+// waits neither for the program's stream, whose work may take long, nor for anything that another
+// rank must do outside of NCCL.
 class NcclRounds final : public GradientRounds {
  public:
   struct Options {
-    std::string library = "libnccl.so.2";
     Duration max_creation = std::chrono::minutes(3);
-    // How long the rounds of a sum may take after all of this rank's buckets are there. Zero: no
-    // limit.
-    Duration max_rounds{};
+    // How long a rank may take for a shard of the training; one that takes longer ends by itself.
+    // This rank waits for the others a little longer than their shards may take. Zero: no limit.
+    Duration max_shard{};
   };
 
-  // The program has named its stream. kUnavailable: NCCL or the kernels cannot be used; the message
+  // The program has named its stream. kUnavailable: NCCL or the kernels cannot be used, or NCCL's
+  // variables say that communicators are to block; the message
   // is for people.
   static Result<std::unique_ptr<NcclRounds>> Make(std::shared_ptr<CudaMemory> memory,
-                                                  Options options);
+                                                  const Options& options);
   ~NcclRounds() override;
   NcclRounds(const NcclRounds&) = delete;
   NcclRounds& operator=(const NcclRounds&) = delete;
@@ -62,7 +61,7 @@ class NcclRounds final : public GradientRounds {
   struct Running {
     explicit Running(Sum asked) : sum(std::move(asked)), ready(sum.buckets.count()) {}
 
-    const Sum sum;
+    Sum sum;  // without its memory once it is over
     // Guarded by mutex_.
     std::vector<HeldNode> nodes;
     std::vector<CudaEvent> ready;  // by bucket; nullptr: not added yet
@@ -73,7 +72,8 @@ class NcclRounds final : public GradientRounds {
   };
   using Deadline = std::optional<std::chrono::steady_clock::time_point>;
 
-  NcclRounds(std::shared_ptr<CudaMemory> memory, Options options, NcclFunctions functions);
+  NcclRounds(std::shared_ptr<CudaMemory> memory, const Options& options,
+             const NcclFunctions& functions);
   Status Prepare(const NcclLibrary& library);
   void Do(std::function<void()> command);
 
@@ -99,12 +99,14 @@ class NcclRounds final : public GradientRounds {
   void Exchange(const std::shared_ptr<Running>& running);
   Status Rounds(Running& running);
   Status Reduce(Running& running);
+  // The program's stream has the bucket ready.
   Status AwaitBucket(Running& running, std::uint32_t bucket);
   Status Round(const Running& running, std::size_t round, const Deadline& deadline);
   Status Carry(const Running& running, std::uint32_t bucket, const RoundPlan::Addition& addition);
   Status Reserve(std::size_t bytes);
   float* PlaceOf(const Running& running, std::uint32_t bucket, const RoundPlan::Part& part) const;
-  Deadline RoundsEnd() const;
+  // From now on, after all of this rank's buckets are there.
+  Deadline RoundsEnd(const RoundPlan& plan) const;
 
   const std::shared_ptr<CudaMemory> memory_;
   const std::shared_ptr<const CudaDriver> driver_;
@@ -117,13 +119,10 @@ class NcclRounds final : public GradientRounds {
 
   // NCCL's thread only.
   NcclComm communicator_ = nullptr;
-  bool launching_ = false;  // NCCL may still queue what it was asked
-  std::jthread ending_;     // of an earlier communicator
-  int rank_ = 0;
-  int world_size_ = 0;
+  bool launching_ = false;              // NCCL may still queue what it was asked
+  std::jthread ending_;                 // of an earlier communicator
   std::shared_ptr<std::byte> scratch_;  // for parts that a plan holds
   std::size_t scratch_bytes_ = 0;
-
   std::size_t held_elements_ = 0;  // between two of them
 
   std::atomic<int> aborts_ = 0;  // asked for and not done

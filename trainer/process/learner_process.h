@@ -33,6 +33,8 @@ class LearnerProcess {
   Status Prepare();
   // Trains on the calling thread. Called once, after Prepare. None: SIGINT came twice.
   std::optional<LearnerExit> Run();
+  // Ends the program's and its device's work. False: see Compute::Stop.
+  bool Stop() { return compute_->Stop(); }
   // Whether Ctrl-C ended it.
   bool interrupted() const { return interrupted_; }
 

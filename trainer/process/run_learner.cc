@@ -128,8 +128,9 @@ int Train(ProgramThread& thread, const RunLearnerOptions& options) {
     return kInterruptedExitCode;
   }
   const int code = End(options, *exit, process.interrupted());
-  // The program's thread cannot be joined, and still uses parts of `process`.
-  if (exit->program_hangs) std::_Exit(code);
+  // The program's thread cannot be joined, or its device does not end: they still use parts of
+  // `process`.
+  if (exit->program_hangs || !process.Stop()) std::_Exit(code);
   return code;
 }
 

@@ -11,9 +11,7 @@
 namespace pliant {
 namespace {
 
-// After a failure; the second one within kForget waits twice as long, and so on.
-constexpr Duration kFirstPause = std::chrono::minutes(1);
-constexpr Duration kMaxPause = std::chrono::minutes(30);
+// After a failure. A learner without one for this long begins with the first pause again.
 constexpr Duration kForget = std::chrono::hours(2);
 
 constexpr int kAbortLooks = 4;
@@ -75,6 +73,7 @@ std::optional<RoundsReport> Carrier::Report() const {
 }
 
 void Carrier::OnTick(std::span<const std::optional<RoundsReport>> reports, bool all_in_sync) {
+  if (!now_) return;  // the tick was being committed when this learner left
   const bool were_next = std::exchange(now_->rounds_next, all_in_sync && AllReady(reports));
   if (now_->rounds_next && !were_next)
     log::Info("gradients travel from GPU to GPU", {{"ranks", now_->world_size}});
@@ -97,10 +96,11 @@ void Carrier::Offer() {
 
 Status Carrier::OnOffer(int rank, const Frame& frame) {
   CommunicatorId id{};
-  if (!now_ || parts_.communicators == nullptr) return Invalid("a communicator for nobody");
+  if (parts_.communicators == nullptr) return Invalid("a communicator for nobody");
   if (rank != 0 || frame.payload.view.size() != id.size())
     return Invalid("a communicator that it should not offer");
-  if (now_->state == State::kFailed) return {};
+  // Rank 0 may not know yet that this learner has left, or can no longer use one.
+  if (!now_ || now_->state == State::kFailed) return {};
   if (now_->state != State::kNone) return Invalid("a second communicator");
   std::ranges::copy(frame.payload.view, id.begin());
   Join(id);
@@ -142,8 +142,8 @@ void Carrier::FailUnlessExplained(std::function<void()> then) {
 void Carrier::Fail() {
   ++parts_.stats.communicators_failed;
   const TimePoint now = parts_.tasks.Now();
-  const bool again = failed_at_ && now < *failed_at_ + kForget;
-  pause_ = again ? std::min<Duration>(2 * pause_, kMaxPause) : kFirstPause;
+  if (failed_at_ && now >= *failed_at_ + kForget) backoff_.Reset();
+  pause_ = backoff_.Next(0);
   failed_at_ = now;
 }
 

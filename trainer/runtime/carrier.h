@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "base/backoff.h"
 #include "base/event_loop.h"
 #include "base/result.h"
 #include "trainer/collective/communicators.h"
@@ -83,6 +84,7 @@ class Carrier {
   std::uint64_t entered_ = 0;  // memberships so far
   std::uint64_t aborts_ = 0;   // begun so far
   std::uint64_t aborted_ = 0;  // the last one of them that has ended
+  Backoff backoff_{{.first = std::chrono::minutes(1), .most = std::chrono::minutes(30)}};
   std::optional<TimePoint> failed_at_;
   Duration pause_{};  // after that failure
 };

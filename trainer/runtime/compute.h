@@ -121,6 +121,10 @@ class Compute {
   // Copies the whole state, or one slice of it.
   virtual void CopyState(StateSlice slice, Done<std::shared_ptr<const StateCopy>> done) = 0;
   virtual void LoadState(std::shared_ptr<const StateCopy> state, DoneStatus done) = 0;
+
+  // Ends all work, and waits for the running shard or commit. Called last. False: a device does not
+  // come to an end, and may use its memory at any time: the process has to end without destructors.
+  virtual bool Stop() { return true; }
 };
 
 // Runs the program of `thread`; `accumulator` sums its gradients, where the program has them. Sums

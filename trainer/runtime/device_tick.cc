@@ -63,7 +63,6 @@ void DeviceTick::End(const GradientAccumulator& accumulator, bool whole, TickOut
     output.mean = mean_;
     return;
   }
-  if (begun_ != nullptr) begun_->Abort([] {});
   if (whole && work_.device_step) {
     std::vector<NodeIndex> nodes;
     std::vector<std::span<const float>> sums;

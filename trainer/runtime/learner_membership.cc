@@ -74,6 +74,7 @@ void LearnerLoop::Impl::Enter(Membership membership, std::vector<Member> before)
   if (training_ && !committing()) training_->EndCatchUp();
   if (committing() || loading_ || ticks_.aborting() || catching_up()) {
     // This learner's state is changing. It enters after that, so that it announces the final state.
+    if (ticks_.aborting()) carrier_.Leave();  // limits how long the abort of its rounds may take
     peers_.Connect(membership);
     return view_.PutOffEntry(std::move(membership));
   }

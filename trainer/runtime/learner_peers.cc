@@ -132,7 +132,7 @@ void LearnerLoop::Impl::Deliver(const LearnerId& peer, const Frame& frame) {
     case FrameKind::kCommunicator:
       if (!training_) return;
       if (const Status status = carrier_.OnOffer(*rank, frame); !status)
-        OnViolation(*rank, status.error().message);
+        Then(LossStep{{.accused = {peer}, .cause = status.error().message}});  // after a commit
       return;
     case FrameKind::kSliceFailed:
       return checkpoints_.OnSliceFailed(peer, DecodeSliceFailure(frame));

@@ -19,9 +19,9 @@
 #include "trainer/collective/byte_pool.h"
 #include "trainer/collective/gradient_device.h"
 #include "trainer/collective/gradient_rounds.h"
+#include "trainer/runtime/change_stepper.h"
 #include "trainer/runtime/compute.h"
 #include "trainer/runtime/device_tick.h"
-#include "trainer/runtime/operation.h"
 #include "trainer/runtime/program_thread.h"
 #include "trainer/runtime/running_commit.h"
 #include "trainer/runtime/shard_stepper.h"
@@ -29,34 +29,6 @@
 
 namespace pliant {
 namespace {
-
-// A change of the state is one piece of work.
-class ChangeStepper final : public Operation {
- public:
-  // `begin` runs on the program's thread.
-  explicit ChangeStepper(std::function<Result<Work>()> begin) : begin_(std::move(begin)) {}
-
-  std::optional<Work> Next() override {
-    if (over_) return std::nullopt;
-    Result<Work> work = begin_();
-    if (work) return *std::move(work);
-    Done(std::unexpected(std::move(work).error()));
-    return std::nullopt;
-  }
-  void Done(Result<ShardSums> sums) override {
-    over_ = true;
-    begin_ = nullptr;  // its input is no longer needed
-    if (!sums) status_ = std::unexpected(std::move(sums).error());
-  }
-  bool over() const override { return over_; }
-
-  const Status& status() const { return status_; }
-
- private:
-  std::function<Result<Work>()> begin_;
-  bool over_ = false;
-  Status status_;
-};
 
 // Memory kept for the buffers that the model writes in a tick.
 constexpr std::size_t kBuffersKeptBytes = std::size_t{64} << 20;
@@ -96,11 +68,12 @@ class ThreadedCompute final : public Compute {
       on_device_.emplace(*device, info_.gradient_elements, sums);
   }
 
-  ~ThreadedCompute() override {
+  ~ThreadedCompute() override { Stop(); }
+  bool Stop() override {
     control_.abandoned = true;
     copier_.Stop();  // drops queued copies before either thread is waited for
     thread_.Stop();
-    if (on_device_) on_device_->device.Drain();  // before the memory of queued work is released
+    return !on_device_ || on_device_->device.Drain();
   }
 
   const ProgramInfo& info() const override { return info_; }
@@ -138,11 +111,12 @@ class ThreadedCompute final : public Compute {
     std::erase_if(queue_,
                   [](const Asked& queued) { return std::holds_alternative<AskedTick>(queued); });
     if (!std::holds_alternative<RunningTick>(running_)) {
+      if (saved_ != nullptr) {
+        saved_ = WhatIsThere(std::move(rest));
+        return;
+      }
       if (whole_ && idle()) {
-        return SaveWhole(*std::exchange(whole_, std::nullopt),
-                         [rest = std::move(rest)](const Result<TickOutput>& saved) {
-                           rest(saved ? *saved : TickOutput());
-                         });
+        return SaveWhole(*std::exchange(whole_, std::nullopt), WhatIsThere(std::move(rest)));
       }
       return Post([rest = std::move(rest)] { rest({}); });
     }
@@ -294,8 +268,10 @@ class ThreadedCompute final : public Compute {
         result_ =
             CatchAll([&] { return stepped ? running.stepper.End(output_) : std::move(stepped); });
         if (!on_device_) return Over();
-        on_device_->device.Then([this, &running](const Status& computed) {
-          GradientRounds* const rounds = running.device->rounds();
+        GradientRounds* const rounds = running.device->rounds();
+        // Some bucket is missing: they would not end.
+        if (rounds != nullptr && !result_) rounds->Abort([] {});
+        on_device_->device.Then([this, &running, rounds](const Status& computed) {
           if (rounds == nullptr) return OverOnDevice(running, computed, {});
           control_.awaits_others = true;
           rounds->WhenOver([this, &running, computed](const Status& exchanged) {
@@ -348,7 +324,7 @@ class ThreadedCompute final : public Compute {
     const Lifetime::Watch watch = lifetime_.watch();
     if (auto* const tick = std::get_if<RunningTick>(&running_)) {
       EndTick(std::move(tick->asked.done));
-      if (!watch.over() && saving_) return;  // the next one begins afterwards
+      if (!watch.over() && saved_ != nullptr) return;  // the next one begins afterwards
     } else {
       auto& change = std::get<Change>(running_);
       wants_end_ = ended_wanted_;
@@ -363,8 +339,7 @@ class ThreadedCompute final : public Compute {
     const std::function<void(TickOutput)> rest = std::exchange(rest_, nullptr);
     TickOutput output = std::exchange(output_, {});
     if (rest != nullptr && output.mean) {
-      SaveWhole(std::move(output),
-                [rest](const Result<TickOutput>& saved) { rest(saved ? *saved : TickOutput()); });
+      SaveWhole(std::move(output), WhatIsThere(rest));
     } else if (rest != nullptr) {
       rest(std::move(output));
     } else if (!result_) {
@@ -377,21 +352,27 @@ class ThreadedCompute final : public Compute {
     }
   }
 
+  // Nothing, if nothing could be saved.
+  static DoneTick WhatIsThere(std::function<void(TickOutput)> rest) {
+    return [rest = std::move(rest)](const Result<TickOutput>& saved) {
+      rest(saved ? *saved : TickOutput());
+    };
+  }
+
   // Gives the nodes of a computed step to `done`, instead of its mean.
   void SaveWhole(TickOutput output, DoneTick done) {
     running_ = TickOver{};
-    saving_ = true;
+    saved_ = std::move(done);
     output.mean = {};
     DeviceTick::CopyNodes(accumulator_, on_device_->ForTick(), output.nodes);
-    on_device_->device.Then(
-        [this, output = std::move(output), done = std::move(done)](const Status& saved) {
-          Post([this, output = saved.transform([&] { return output; }), done] {
-            saving_ = false;
-            const Lifetime::Watch watch = lifetime_.watch();
-            done(output);
-            if (!watch.over()) BeginNext();
-          });
-        });
+    on_device_->device.Then([this, output = std::move(output)](const Status& saved) {
+      Post([this, output = saved.transform([&] { return output; })] {
+        const Lifetime::Watch watch = lifetime_.watch();
+        const DoneTick end = std::exchange(saved_, nullptr);
+        end(output);
+        if (!watch.over()) BeginNext();
+      });
+    });
   }
 
   // ---- On the program's thread ----
@@ -464,7 +445,7 @@ class ThreadedCompute final : public Compute {
   bool wants_end_ = false;
   std::function<void(TickOutput)> rest_;  // of the aborted tick, until that ends
   std::optional<TickOutput> whole_;       // the last operation: a whole step, not committed
-  bool saving_ = false;                   // its nodes are being copied
+  DoneTick saved_;                        // its nodes are being copied, for this callback
   const Lifetime lifetime_;
 
   // Handed to the program's thread with each operation, and back when that is over. With a device

@@ -46,7 +46,7 @@ TEST(NcclLibrary, TooOldIsRefused) {
   ASSERT_FALSE(library);
   EXPECT_EQ(library.error().code, ErrorCode::kInvalid);
   EXPECT_THAT(library.error().message, HasSubstr("NCCL 2.13.4"));
-  EXPECT_THAT(library.error().message, HasSubstr("at least 2.17.0"));
+  EXPECT_THAT(library.error().message, HasSubstr("at least 2.27.3"));
 }
 
 }  // namespace

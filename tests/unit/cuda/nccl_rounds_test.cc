@@ -7,10 +7,13 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <optional>
 #include <random>
@@ -28,6 +31,7 @@
 
 #include "base/check.h"
 #include "base/format.h"
+#include "tests/fakes/cuda/found_violation.h"
 #include "trainer/collective/tree_sum.h"
 
 namespace pliant {
@@ -53,8 +57,7 @@ struct Board {
   std::atomic<int> ids = 0;  // made so far
   CommunicatorId id[4] = {};
   std::atomic<int> sums[kMaxRanks] = {};  // right ones, by rank
-  std::atomic<int> living = 0;
-  std::atomic<bool> lost = false;  // as the learners' own connections tell it
+  std::atomic<bool> lost = false;         // as the learners' own connections tell it
   char said[kMaxRanks][400] = {};
 };
 
@@ -79,13 +82,6 @@ std::vector<float> NodeOfLeaves(NodeIndex node, int sum) {
   return values;
 }
 
-struct Expected {
-  int ranks = 2;
-  std::uint64_t seed = 1;
-  std::vector<int> host_of_rank = {};
-  bool all_reduce = false;
-};
-
 // One rank's process.
 class Rank {
  public:
@@ -102,14 +98,19 @@ class Rank {
     memory_ = *CudaMemory::Of(driver_, reinterpret_cast<const void*>(any));
     CHECK(memory_->UseStream(stream_).has_value(), "the stream");
     auto made = NcclRounds::Make(memory_, std::move(options));
-    CHECK(made.has_value(), made.error().message);
-    rounds_ = *std::move(made);
+    if (made) {
+      rounds_ = *std::move(made);
+    } else {
+      refused_ = made.error().message;
+    }
   }
 
-  NcclRounds& rounds() { return *rounds_; }
+  // Why there are no rounds. "": there are.
+  const std::string& refused() const { return refused_; }
 
   // The first one makes the id, which all others wait for.
   Status Join(int rank, int ranks, int which = 0, bool all_reduce = false) {
+    CHECK(refused_.empty(), refused_);
     if (rank == 0) {
       const auto id =
           Wait<Result<CommunicatorId>>([&](auto done) { rounds_->NewId(std::move(done)); });
@@ -150,6 +151,9 @@ class Rank {
     }
     Status over = Wait<Status>([&](auto done) { rounds_->WhenOver(std::move(done)); });
     Must(driver_->stream_synchronize(stream_));  // it still copies to this memory
+    CHECK(!mean.shared(), "the sum's memory is free");
+    for (const HeldNode& node : nodes)
+      CHECK(node.sum.owner().use_count() == 1, "so are its inputs");
     RETURN_IF_ERROR(over);
     const std::vector<float> root = NodeOfLeaves(kRootNode, number);
     const std::vector<float> got = Read(mean);
@@ -182,19 +186,6 @@ class Rank {
     over = true;
   }
 
-  void Say(const std::string& text) {
-    std::snprintf(board_.said[number_], sizeof board_.said[number_], "%s", text.c_str());
-  }
-
-  // A mistake that the stand-ins have found. "": none.
-  static std::string Violation() {
-    void* const driver = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    const auto violation =
-        reinterpret_cast<const char* (*)(int)>(::dlsym(driver, "FakeCudaViolation"));
-    const char* const found = violation == nullptr ? nullptr : violation(0);
-    return found == nullptr ? "" : found;
-  }
-
  private:
   static void Must(int result) { CHECK(result == kCudaSuccess, "CUDA works"); }
 
@@ -222,9 +213,9 @@ class Rank {
 
   FloatBuffer OnDevice(const std::vector<float>& values) {
     FloatBuffer buffer(values.size(), source_);
-    Must(driver_->copy_to_device(CudaAddress(buffer.view().data()), values.data(),
-                                 values.size() * sizeof(float), stream_));
-    kept_.push_back(values);  // until the copy was made
+    const std::vector<float>& kept = kept_.emplace_back(values);  // until the copy was made
+    Must(driver_->copy_to_device(CudaAddress(buffer.view().data()), kept.data(),
+                                 kept.size() * sizeof(float), stream_));
     return buffer;
   }
 
@@ -260,6 +251,7 @@ class Rank {
   DeviceSource source_{memory_};
   std::deque<std::vector<float>> kept_;
   std::unique_ptr<NcclRounds> rounds_;
+  std::string refused_;
 };
 
 class NcclRoundsTest : public testing::Test {
@@ -297,7 +289,7 @@ class NcclRoundsTest : public testing::Test {
         Rank rank(*board_, number, process.seed, process.options);
         body(rank);
       }
-      if (const std::string found = Rank::Violation(); !found.empty()) {
+      if (const std::string found = FoundViolation(); !found.empty()) {
         std::snprintf(board_->said[number], sizeof board_->said[number], "%s", found.c_str());
         ::_exit(9);
       }
@@ -429,13 +421,16 @@ TEST_F(NcclRoundsTest, SurvivesAKill) {
           Status status = rank.Join(number, 3);
           for (int sum = 0; status; ++sum) status = rank.Sum(sum);
         });
-        CHECK(number > 0, "this one is killed");
+        if (number == 0) ::pause();  // it is about to be killed
         CHECK(rank.Join(number - 1, 2, 1).has_value(), "joined again");
         CHECK(rank.Sum(1).has_value(), "summed again");
       });
     }
     while (board_->ids == 0 || board_->sums[0] < static_cast<int>(seed % 7))
       std::this_thread::sleep_for(milliseconds(1));
+    // The others may also learn of it before NCCL does, in the midst of what they exchange.
+    board_->lost = seed % 3 == 0;
+    if (board_->lost) std::this_thread::sleep_for(milliseconds(1 + seed / 3));
     ::kill(pids_[0], SIGKILL);
     EXPECT_EQ(End(0), -SIGKILL);
     board_->lost = true;
@@ -454,13 +449,22 @@ TEST_F(NcclRoundsTest, WaitsForNobodyForever) {
   EXPECT_EQ(End(0), 0) << board_->said[0];
   NewBoard();
   for (int number = 0; number < 2; ++number) {
-    Start(number, {.options = {.max_rounds = milliseconds(500)}}, [=](Rank& rank) {
+    Start(number, {.options = {.max_shard = milliseconds(100)}}, [=](Rank& rank) {
       CHECK(rank.Join(number, 2).has_value(), "joined");
       if (number == 0) return std::this_thread::sleep_for(milliseconds(1500));
       const Status summed = rank.Sum(0);
       CHECK(!summed && summed.error().code == ErrorCode::kTimeout, "the other one does nothing");
     });
   }
+  ExpectAllEndWell(0, 2);
+}
+
+TEST_F(NcclRoundsTest, RefusesCommunicatorsThatBlock) {
+  Start(0, {.environment = {{"NCCL_COMM_BLOCKING", "1"}}}, [](const Rank& rank) {
+    CHECK(rank.refused().starts_with("NCCL_COMM_BLOCKING is 1: "), rank.refused());
+  });
+  Start(1, {.environment = {{"NCCL_COMM_BLOCKING", "0"}}},
+        [](const Rank& rank) { CHECK(rank.refused().empty(), rank.refused()); });
   ExpectAllEndWell(0, 2);
 }
 

@@ -185,7 +185,11 @@ TEST(Carrier, TakesOneOfferOfRankZero) {
   EXPECT_EQ(other.Offered(0).error().code, ErrorCode::kInvalid);
   CarrierOf none(2);
   none.carrier->Leave();
-  EXPECT_EQ(none.Offered(0).error().code, ErrorCode::kInvalid);
+  EXPECT_TRUE(none.Offered(0)) << "rank 0 has sent it before it knew";
+  EXPECT_FALSE(none.communicators.seat);
+  EXPECT_EQ(none.Offered(1).error().code, ErrorCode::kInvalid);
+  none.Tick(/*ready=*/true);
+  EXPECT_FALSE(none.carrier->rounds_next());
 }
 
 TEST(Carrier, AfterAFailureItWaitsLongerEachTime) {

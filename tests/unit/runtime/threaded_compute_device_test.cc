@@ -1,0 +1,149 @@
+// Ticks whose gradients stay on a device and are exchanged in rounds.
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <future>
+#include <memory>
+#include <new>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/real_event_loop.h"
+#include "tests/unit/runtime/fake_gradient_device.h"
+#include "trainer/runtime/compute.h"
+#include "trainer/runtime/program_thread.h"
+
+namespace pliant {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::size_t kDeviceElements = 33;
+constexpr int kDeviceShards = 4;
+
+// The gradient of shard s is s + 1 everywhere.
+class DeviceProgram final : public Program {
+ public:
+  explicit DeviceProgram(FakeGradientDevice& device) : device_(device) {}
+
+  const ProgramInfo& info() const override { return info_; }
+  GradientDevice* gradient_device() override { return &device_; }
+  Result<ShardSums> ComputeShard(const ShardTask& task, std::span<float> gradient,
+                                 std::span<std::byte>, GradientSink*) override {
+    if (task.shard == throwing_shard) throw std::bad_alloc();
+    std::ranges::fill(gradient, static_cast<float>(task.shard + 1));
+    return ShardSums{.samples = 1};
+  }
+  Status Commit(const CommitTask&) override { return {}; }
+  Status Evaluated(const EvaluationTask&) override { return {}; }
+  StateDict State() override { return {}; }
+  Status LoadedState() override { return {}; }
+
+  int throwing_shard = -1;
+
+ private:
+  FakeGradientDevice& device_;
+  ProgramInfo info_{.gradient_elements = kDeviceElements, .name = "on a device"};
+};
+
+class DeviceComputeTest : public testing::Test {
+ protected:
+  // The part of rank 0 of two: shards 0 and 1.
+  static TickWork Part() {
+    const ShardMap map = AssignShards(kDeviceShards, 2);
+    TickWork work{.logical_shards = kDeviceShards,
+                  .blocks = map.blocks_of_rank[0],
+                  .tasks = {{.shard = 0, .samples = {1}}, {.shard = 1, .samples = {2}}},
+                  .buckets = {.first = 1, .rest = 16}};
+    work.device_step = DeviceStep{
+        .divisor = 4, .rounds = std::make_shared<const RoundPlan>(map, std::vector<int>{}, 0)};
+    return work;
+  }
+  ~DeviceComputeTest() override {
+    OnLoop([this] { compute_.reset(); });
+    loop_.Post([this] { loop_.Stop(); });
+  }
+  // Does it on the loop's thread, and waits.
+  void OnLoop(const std::function<void()>& task) {
+    std::promise<void> done;
+    loop_.Post([&] {
+      task();
+      done.set_value();
+    });
+    done.get_future().wait();
+  }
+  void RunPart() {
+    OnLoop([this] {
+      compute_->RunTick(
+          Part(), [](const NodePart&) {},
+          [this](Result<TickOutput> output) { ended_ = std::move(output); });
+    });
+  }
+  // Waits for up to a second until it holds.
+  bool Until(const std::function<bool()>& condition) {
+    bool holds = false;
+    for (int looks = 0; looks < 1000 && !holds; ++looks) {
+      OnLoop([&] { holds = condition(); });
+      if (!holds) std::this_thread::sleep_for(milliseconds(1));
+    }
+    return holds;
+  }
+  static std::vector<float> FirstOf(const std::vector<HeldNode>& nodes) {
+    std::vector<float> values;
+    for (const HeldNode& node : nodes) values.push_back(node.sum.view()[0]);
+    return values;
+  }
+
+  RealEventLoop loop_;
+  FakeGradientDevice device_;
+  DeviceProgram program_{device_};
+  std::unique_ptr<ProgramThread> thread_ = NewProgramThread(program_);
+  std::unique_ptr<Compute> compute_ = NewThreadedCompute(
+      loop_, *thread_, GradientAccumulator(GradientCells(kDeviceElements), 4, device_));
+  std::optional<Result<TickOutput>> ended_;
+  std::optional<TickOutput> rest_;
+  std::jthread loops_{[this] { loop_.Run(); }};  // last: it uses the rest
+};
+
+TEST_F(DeviceComputeTest, RoundsThatFailLeaveTheNodes) {
+  RunPart();
+  ASSERT_TRUE(Until([&] { return device_.exchange.added > 0; }));
+  device_.exchange.End(Fail(ErrorCode::kUnavailable, "a rank was lost"));
+  ASSERT_TRUE(Until([&] { return ended_.has_value(); }));
+  ASSERT_TRUE(*ended_) << ended_->error();
+  EXPECT_EQ((*ended_)->rounds_failed, "a rank was lost");
+  EXPECT_EQ(FirstOf((*ended_)->nodes), std::vector<float>{3});
+}
+
+TEST_F(DeviceComputeTest, ATickWhoseNodesAreSavedCanBeAborted) {
+  RunPart();
+  ASSERT_TRUE(Until([&] { return device_.exchange.added > 0; }));
+  // The copies of the nodes take a while.
+  ASSERT_TRUE(Until([&] { return compute_->call() == std::nullopt; }));
+  device_.Hold(true);
+  device_.exchange.End(Fail(ErrorCode::kUnavailable, "a rank was lost"));
+  ASSERT_TRUE(Until([&] { return device_.waiting() > 0; }));
+  OnLoop([this] { compute_->AbortTick([this](const TickOutput& rest) { rest_ = rest; }); });
+  OnLoop([this] { EXPECT_FALSE(rest_) << "they are not there yet"; });
+  device_.Hold(false);
+  ASSERT_TRUE(Until([&] { return rest_.has_value(); }));
+  EXPECT_EQ(FirstOf(rest_->nodes), std::vector<float>{3});
+  EXPECT_FALSE(ended_) << "an aborted tick calls back";
+}
+
+TEST_F(DeviceComputeTest, AnErrorOfTheProgramEndsTheRounds) {
+  program_.throwing_shard = 1;
+  RunPart();
+  ASSERT_TRUE(Until([&] { return ended_.has_value(); })) << "nobody aborts the rounds";
+  EXPECT_EQ(ended_->error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(device_.exchange.aborts, 1);
+}
+
+}  // namespace
+}  // namespace pliant
