@@ -79,6 +79,8 @@ inline constexpr char kHostnameLabel[] = "kubernetes.io/hostname";
 
 // Names the product of a node's GPUs. Nodes without it count as one product of their own.
 inline constexpr char kGpuProductLabel[] = "nvidia.com/gpu.product";
+// Names the version of a node's GPU driver. Nodes without it count as one version of their own.
+inline constexpr char kGpuDriverLabel[] = "nvidia.com/cuda.driver-version.full";
 
 // A node whose GPUs of two kinds belong to two pools is there twice.
 struct NodeView {

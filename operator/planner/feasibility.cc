@@ -59,6 +59,8 @@ std::string_view ToString(Obstacle obstacle) {
       return "with too little memory";
     case Obstacle::kProduct:
       return "of another GPU product";
+    case Obstacle::kDriver:
+      return "with another version of the GPU driver";
   }
   return "";
 }

@@ -20,6 +20,7 @@ enum class Obstacle : std::uint8_t {
   kCpu,
   kMemory,
   kProduct,  // not the GPU product of the job
+  kDriver,   // of that product, but with another driver than its learners have
 };
 // describes nodes: "not ready", "with too little memory"
 std::string_view ToString(Obstacle obstacle);

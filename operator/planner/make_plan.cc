@@ -62,12 +62,12 @@ std::string ProductOf(const Model& model, JobIndex index, const Assignment& plac
   const std::span<const Claim> claims = placed.ClaimsOf(index);
   if (job.reproducibility != Reproducibility::kBitwise) return "";
   if (!job.gpu_product.empty() || claims.empty()) return job.gpu_product;
-  if (const auto& product = placed.FitOf(index).product) return std::string(*product);
+  if (const auto& gpus = placed.FitOf(index).gpus) return std::string(gpus->product);
   // All nodes are of one product. A node that is gone says none.
   const auto on_known_node = std::ranges::find_if(
       claims, [&](const Claim& claim) { return model.nodes[claim.node].view != nullptr; });
   if (on_known_node == claims.end()) return "";
-  return std::string(model.nodes[on_known_node->node].product);
+  return std::string(model.nodes[on_known_node->node].gpus.product);
 }
 
 // The pools that objects define or name, by name.

@@ -14,7 +14,7 @@
 
 #include "base/earliest.h"
 #include "operator/planner/feasibility.h"
-#include "operator/planner/gpu_products.h"
+#include "operator/planner/gpu_kinds.h"
 #include "operator/planner/pending_pods.h"
 #include "operator/planner/sizes.h"
 #include "operator/planner/speed_sharing.h"
@@ -25,18 +25,20 @@ namespace {
 // Everything that decides which nodes a job may use.
 struct FitKey {
   const PodNeeds* needs = nullptr;
-  std::optional<std::string_view> product;
+  std::optional<GpuKind> gpus;
   std::vector<std::string_view> avoided;  // sorted
 
   bool operator<(const FitKey& other) const {
-    return std::tie(*needs, product, avoided) <
-           std::tie(*other.needs, other.product, other.avoided);
+    return std::tie(*needs, gpus, avoided) < std::tie(*other.needs, other.gpus, other.avoided);
   }
 };
 
-std::string_view ProductOf(const NodeView& node) {
-  const auto label = node.labels.find(kGpuProductLabel);
-  return label == node.labels.end() ? std::string_view() : std::string_view(label->second);
+GpuKind GpusOf(const NodeView& node) {
+  const auto label = [&](const char* name) {
+    const auto found = node.labels.find(name);
+    return found == node.labels.end() ? std::string_view() : std::string_view(found->second);
+  };
+  return {.product = label(kGpuProductLabel), .driver = label(kGpuDriverLabel)};
 }
 
 int StateRank(const LearnerView& learner) {
@@ -72,18 +74,21 @@ class Builder {
     model_.topology = Topology(model_.pool.topology_keys, node_views_);
     AddJobs();
     AddQueues();
-    only_product_ = OnlyProduct();
+    only_kind_ = OnlyKind();
     for (Job& job : model_.jobs) {
       CountOccupied(job);
       if (!job.active) continue;
       Withdraw(job);
       SetDemand(job);
-      if (!only_product_) continue;  // then its product depends on the other jobs
-      job.fit = FitOf(*job.view, FixedProduct(*job.view));
+      if (!only_kind_) continue;  // then its GPUs depend on the other jobs
+      const auto product = FixedProduct(*job.view);
+      const bool is_elsewhere = product && *product != only_kind_->product;
+      job.fit = FitOf(*job.view,
+                      is_elsewhere ? std::optional(GpuKind{.product = *product}) : std::nullopt);
       SortHeld(job);
       SetProtection(job);
     }
-    if (!only_product_) ChooseProducts();
+    if (!only_kind_) ChooseKinds();
     SetBudgets();
     for (Job& job : model_.jobs) {
       if (job.active) job.usable = UsefulLearners(job, UsableLearners(job));
@@ -98,7 +103,7 @@ class Builder {
   void AddNodes() {
     for (const NodeView& view : snapshot_.nodes) {
       if (view.pool != scope_.pool.name) continue;
-      Node node{.view = &view, .name = view.name, .product = ProductOf(view)};
+      Node node{.view = &view, .name = view.name, .gpus = GpusOf(view)};
       if (MayStart(view)) {
         node.room = view.allocatable - view.foreign;
         node.room.gpus = std::max<std::int64_t>(node.room.gpus, 0);
@@ -253,21 +258,20 @@ class Builder {
     }
   }
 
-  // The product of all nodes, also if there is none; nullopt: they have several.
-  std::optional<std::string_view> OnlyProduct() const {
-    std::optional<std::string_view> product;
+  // The kind of all nodes' GPUs, also if there is none; nullopt: they have several.
+  std::optional<GpuKind> OnlyKind() const {
+    std::optional<GpuKind> kind;
     for (const Node& node : model_.nodes) {
       if (node.view == nullptr) continue;
-      if (product && *product != node.product) return std::nullopt;
-      product = node.product;
+      if (kind && *kind != node.gpus) return std::nullopt;
+      kind = node.gpus;
     }
-    return product.value_or("");
+    return kind.value_or(GpuKind());
   }
 
-  void ChooseProducts() {
-    GpuProducts products(model_, [this](const Job& job, std::string_view product) {
-      return FitOf(*job.view, product);
-    });
+  void ChooseKinds() {
+    GpuKinds kinds(model_,
+                   [this](const Job& job, const GpuKind& kind) { return FitOf(*job.view, kind); });
     std::vector<Job*> jobs;
     for (Job& job : model_.jobs) {
       if (job.active) jobs.push_back(&job);
@@ -277,10 +281,10 @@ class Builder {
              std::tie(right->view->submitted, right->view->key);
     });
     for (Job* job : jobs) {
-      const std::vector<std::string_view> choices = products.ChoicesFor(*job);
+      const std::vector<GpuKind> choices = kinds.ChoicesFor(*job);
       job->fit = FitOf(*job->view, choices.empty() ? std::nullopt : std::optional(choices.front()));
-      for (const std::string_view product : choices | std::views::drop(1)) {
-        job->other_fits.push_back(FitOf(*job->view, product));
+      for (const GpuKind& kind : choices | std::views::drop(1)) {
+        job->other_fits.push_back(FitOf(*job->view, kind));
       }
     }
     for (Job* job : jobs) {
@@ -289,9 +293,8 @@ class Builder {
     }
   }
 
-  int FitOf(const JobView& view, std::optional<std::string_view> product) {
-    FitKey key{.needs = &view.needs};
-    if (product != only_product_) key.product = product;
+  int FitOf(const JobView& view, const std::optional<GpuKind>& gpus) {
+    FitKey key{.needs = &view.needs, .gpus = gpus};
     for (const AvoidedNode& avoided : view.avoided) {
       if (avoided.until <= snapshot_.now) continue;
       key.avoided.push_back(avoided.node);
@@ -301,15 +304,15 @@ class Builder {
     const auto [at, is_new] = fits_.try_emplace(key, static_cast<int>(model_.fits.size()));
     if (!is_new) return at->second;
     Fit fit{.needs = view.needs.resources,
-            .product = key.product,
+            .gpus = gpus,
             .obstacles = memory_.Compare(scope_.pool.name, view.needs, node_views_)};
     for (NodeIndex index = 0; index < std::ssize(model_.nodes); ++index) {
       const Node& node = model_.nodes[index];
       if (node.view == nullptr) continue;
       Obstacle& obstacle = fit.obstacles[index];
       obstacle = ObstacleOn(*node.view, view.needs, obstacle);
-      if (obstacle == Obstacle::kNone && key.product && node.product != *key.product) {
-        obstacle = Obstacle::kProduct;
+      if (obstacle == Obstacle::kNone && gpus && node.gpus != *gpus) {
+        obstacle = node.gpus.product == gpus->product ? Obstacle::kDriver : Obstacle::kProduct;
       }
       if (obstacle != Obstacle::kNone) continue;
       if (std::ranges::binary_search(key.avoided, node.name)) continue;
@@ -473,7 +476,7 @@ class Builder {
   Model model_;
   std::vector<const NodeView*> node_views_;
   std::map<FitKey, int> fits_;
-  std::optional<std::string_view> only_product_;  // of all nodes; absent: they have several
+  std::optional<GpuKind> only_kind_;  // of all nodes' GPUs; absent: they have several
 };
 
 }  // namespace

@@ -22,10 +22,17 @@ using NodeIndex = int;
 using JobIndex = int;
 using QueueIndex = int;
 
+// The bits of a training may depend on both. "": the node does not have the label.
+struct GpuKind {
+  std::string_view product;  // the kGpuProductLabel
+  std::string_view driver;   // the kGpuDriverLabel
+  auto operator<=>(const GpuKind&) const = default;
+};
+
 struct Node {
   const NodeView* view = nullptr;  // null: a learner runs there, but the snapshot has no such node
   std::string_view name;
-  std::string_view product;  // the kGpuProductLabel; "": it has none
+  GpuKind gpus;
   // Resources that learners may use; 0 on a node that takes no new learners. A learner that holds
   // GPUs on such a node may keep them.
   Resources room;
@@ -44,7 +51,7 @@ struct HeldAt {
 // A class of jobs with equal constraints: they may use the same nodes in the same way.
 struct Fit {
   Resources needs;
-  std::optional<std::string_view> product;  // only nodes of this GPU product; absent: any
+  std::optional<GpuKind> gpus;  // only nodes with this kind of GPUs; absent: any
   std::vector<NodeIndex> nodes;
   std::int64_t slots = 0;             // learners that fit on the nodes if they are empty
   std::int64_t slots_of_largest = 0;  // the same on the node that takes most
@@ -70,8 +77,8 @@ struct Job {
   bool active = false;  // takes part in the sharing: neither suspended nor finished
   QueueIndex queue = 0;
   int fit = 0;
-  // Alternatives, the best one first: a bitwise job without learners has one for each further GPU
-  // product.
+  // Alternatives, the best one first: a bitwise job without learners has one for each further kind
+  // of GPUs.
   std::vector<int> other_fits;
   std::optional<int> budget;  // of its namespace; absent: it has none
   std::int64_t weight = 1;    // among the jobs of its queue

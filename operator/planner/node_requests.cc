@@ -133,9 +133,9 @@ class Requesting {
     const std::vector<NodeIndex>& nodes = sharing_.assignment.FitOf(index).nodes;
     if (nodes.empty()) return "";
     // Requests would go to idle GPUs of any product, and make no node come.
-    const bool are_several = sharing_.assignment.FitOf(index).product.has_value();
+    const bool are_several = sharing_.assignment.FitOf(index).gpus.has_value();
     if (learners >= job.minimum && !are_several) return "";
-    return std::string(model_.nodes[nodes.front()].product);
+    return std::string(model_.nodes[nodes.front()].gpus.product);
   }
 
   const Model& model_;

@@ -218,14 +218,18 @@ bool MinimumIsAboveShare(const ReasonFacts& facts) {
              job.view->priority * facts.queue.entitled_gpus;
 }
 
-// ", all with GPUs of product NVIDIA-L4, because it is bitwise"; "" if it may use any product
-std::string OneProduct(const ReasonFacts& facts) {
-  const std::optional<std::string_view>& product = facts.assignment.FitOf(facts.job).product;
-  if (!product) return "";
-  if (product->empty()) {
-    return Sentence(", all without the label ", kGpuProductLabel, ", because it is bitwise");
+// ", all with GPUs of product NVIDIA-L4 and driver 580.95.05, because it is bitwise"; "" if it may
+// use any GPUs
+std::string OneKind(const ReasonFacts& facts) {
+  const std::optional<GpuKind>& gpus = facts.assignment.FitOf(facts.job).gpus;
+  if (!gpus) return "";
+  const std::string driver =
+      gpus->driver.empty() ? std::string() : Sentence(" and driver ", gpus->driver);
+  if (gpus->product.empty()) {
+    return Sentence(", all without the label ", kGpuProductLabel, driver,
+                    ", because it is bitwise");
   }
-  return Sentence(", all with GPUs of product ", *product, ", because it is bitwise");
+  return Sentence(", all with GPUs of product ", gpus->product, driver, ", because it is bitwise");
 }
 
 // Whether it has all nodes that it can use, and less than priority would give.
@@ -282,7 +286,7 @@ Reason Admitted(const ReasonFacts& facts) {
       return NoFasterSize(facts);
     case StoppedBy::kNodes:
       return {ReasonCode::kNodesFull, Sentence(Gpus(facts), "the nodes that it can use are full",
-                                               OneProduct(facts), "; ", FairShare(facts))};
+                                               OneKind(facts), "; ", FairShare(facts))};
     case StoppedBy::kBudget:
       return {ReasonCode::kQuota, Sentence(Gpus(facts), Budget(facts), "; ", FairShare(facts))};
     case StoppedBy::kQueueLimit:
@@ -314,7 +318,7 @@ std::string WhyNoNodeFits(const ReasonFacts& facts) {
     text += Sentence(separator, count, " ", why);
     separator = ", ";
   }
-  return text + OneProduct(facts);
+  return text + OneKind(facts);
 }
 
 // ": 2 jobs are before it in queue default"; "" if none is
@@ -396,7 +400,7 @@ Reason WhySharedOut(const ReasonFacts& facts) {
           ReasonCode::kTooLarge,
           Sentence("its minimum of ", MinimumNeeds(job),
                    " would not fit if nobody else ran: the nodes that it can use take ",
-                   Counted(facts.assignment.FitOf(facts.job).slots, "learner"), OneProduct(facts))};
+                   Counted(facts.assignment.FitOf(facts.job).slots, "learner"), OneKind(facts))};
   }
   return {};
 }

@@ -34,6 +34,7 @@ constexpr const char* kPools[] = {"fast", "slow"};
 void DrawProducts(ClusterSnapshot& snapshot) {
   for (NodeView& node : snapshot.nodes) {
     if (!DrawOneIn(4)) node.labels[kGpuProductLabel] = std::to_string(Draw(1, 2));
+    if (DrawOneIn(4)) node.labels[kGpuDriverLabel] = std::to_string(Draw(1, 2));
   }
   for (JobView& job : snapshot.jobs) {
     if (DrawOneIn(4))

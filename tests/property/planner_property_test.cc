@@ -22,6 +22,16 @@
 namespace pliant::planner {
 namespace {
 
+using Kind = std::pair<std::string, std::string>;  // of a node's GPUs: product, driver
+
+Kind KindOf(const NodeView& node) {
+  const auto label = [&](const char* name) {
+    const auto found = node.labels.find(name);
+    return found == node.labels.end() ? std::string() : found->second;
+  };
+  return {label(kGpuProductLabel), label(kGpuDriverLabel)};
+}
+
 const NodeView* Find(const ClusterSnapshot& snapshot, const std::string& name) {
   const auto at = std::ranges::find(snapshot.nodes, name, &NodeView::name);
   return at == snapshot.nodes.end() ? nullptr : &*at;
@@ -113,32 +123,31 @@ RC_GTEST_PROP(PlannerProperty, NoNodeIsGivenMoreThanItHas, ()) {
   }
 }
 
-RC_GTEST_PROP(PlannerProperty, ABitwiseJobGetsGpusOfOneProduct, ()) {
+RC_GTEST_PROP(PlannerProperty, ABitwiseJobGetsGpusOfOneKind, ()) {
   ClusterSnapshot snapshot = DrawCluster();
   DrawProducts(snapshot);
   const Plan plan = MakePlan(snapshot, {});
   for (const Decision& decision : plan.decisions) {
     const JobView& job = Find(snapshot, decision.job);
     if (job.reproducibility != Reproducibility::kBitwise) continue;
-    std::set<std::string> products;
+    std::set<Kind> kinds;
     for (const NewLearner& learner : decision.create) {
-      const auto& labels = Find(snapshot, learner.node)->labels;
-      const auto label = labels.find(kGpuProductLabel);
-      products.insert(label == labels.end() ? "" : label->second);
+      kinds.insert(KindOf(*Find(snapshot, learner.node)));
     }
-    RC_ASSERT(products.size() <= 1u);
-    if (!products.empty()) RC_ASSERT(*products.begin() == decision.gpu_product);
+    RC_ASSERT(kinds.size() <= 1u);
+    if (!kinds.empty()) RC_ASSERT(kinds.begin()->first == decision.gpu_product);
     if (!job.gpu_product.empty()) RC_ASSERT(decision.gpu_product == job.gpu_product);
   }
 }
 
-// The best product is the one that is tried first, not the only one.
-RC_GTEST_PROP(PlannerProperty, ABitwiseJobWaitsOnlyIfItFitsNoProduct, ()) {
+// The best kind is the one that is tried first, not the only one.
+RC_GTEST_PROP(PlannerProperty, ABitwiseJobWaitsOnlyIfItFitsNoKind, ()) {
   ClusterSnapshot snapshot{.now = kStart, .nodes = {}, .jobs = {}};
   const int nodes = Draw(1, 5);
   for (int index = 0; index < nodes; ++index) {
     NodeView node = GpuNode(Format("n{}", index), Draw(1, 4));
-    node.labels[kGpuProductLabel] = std::to_string(Draw(1, 3));
+    node.labels[kGpuProductLabel] = std::to_string(Draw(1, 2));
+    if (DrawOneIn(2)) node.labels[kGpuDriverLabel] = std::to_string(Draw(1, 2));
     snapshot.nodes.push_back(node);
   }
   const int jobs = Draw(1, 5);
@@ -150,20 +159,18 @@ RC_GTEST_PROP(PlannerProperty, ABitwiseJobWaitsOnlyIfItFitsNoProduct, ()) {
   }
   const Plan plan = MakePlan(snapshot, {});
   RC_LOG() << Describe(snapshot);
-  std::map<std::string, std::int64_t> idle;
-  for (const NodeView& node : snapshot.nodes) {
-    idle[node.labels.at(kGpuProductLabel)] += node.allocatable.gpus;
-  }
+  std::map<Kind, std::int64_t> idle;
+  for (const NodeView& node : snapshot.nodes) idle[KindOf(node)] += node.allocatable.gpus;
   for (const Decision& decision : plan.decisions) {
     RC_LOG() << decision << "\n";
     for (const NewLearner& learner : decision.create) {
-      --idle[Find(snapshot, learner.node)->labels.at(kGpuProductLabel)];
+      --idle[KindOf(*Find(snapshot, learner.node))];
     }
   }
   for (const Decision& decision : plan.decisions) {
     const JobView& job = Find(snapshot, decision.job);
     if (decision.to > 0 || job.reproducibility != Reproducibility::kBitwise) continue;
-    for (const auto& [product, gpus] : idle) RC_ASSERT(gpus < job.min_learners);
+    for (const auto& [kind, gpus] : idle) RC_ASSERT(gpus < job.min_learners);
   }
 }
 

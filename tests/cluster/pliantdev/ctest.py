@@ -19,6 +19,9 @@ from .settings import STATE
 SETS = ("unit", "scenario", "property", "simulation", "fuzz", "fidelity", "integration", "python")
 # Tests whose output is shown, even if they pass.
 PRINTING = ("fidelity_test",)
+# The output of a test that failed may be long. A sanitizer's report comes before the failure that
+# it leads to.
+SHOWN_LINES = 150
 SERVED = "integration"  # its tests need a real API server
 
 
@@ -141,13 +144,28 @@ def count_results(results: Path) -> Counts:
 
 
 def printed(results: Path) -> list[tuple[str, str]]:
-    """The names and outputs of the tests whose output is shown."""
+    """The names and outputs of the tests whose output is shown: a CI's log is often all that one
+    has of a failure that is rare."""
     report = results / "ctest.junit"
     if not report.exists():
         return []
     tests = ElementTree.parse(report).getroot().iter("testcase")
-    found = [(test.get("name", "?"), test.findtext("system-out", "").strip()) for test in tests]
-    return [(name, output) for name, output in found if name in PRINTING]
+    shown = []
+    for test in tests:
+        name, output = test.get("name", "?"), test.findtext("system-out", "").strip()
+        if name in PRINTING:
+            shown.append((name, output))
+        elif test.get("status") == "fail":
+            shown.append((name, _beginning_and_end(output.splitlines())))
+    return shown
+
+
+def _beginning_and_end(lines: Sequence[str]) -> str:
+    if len(lines) > SHOWN_LINES:
+        half = SHOWN_LINES // 2
+        cut = f"... {len(lines) - 2 * half} lines ..."
+        lines = [*lines[:half], cut, *lines[-half:]]
+    return "\n".join(lines)
 
 
 def _google_test_counts(report: Path) -> Counts | None:

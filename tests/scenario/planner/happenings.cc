@@ -27,6 +27,9 @@ void ReadNode(Fields& fields, NodeView& node) {
   if (const auto product = fields.Read<std::string>("product")) {
     node.labels[kGpuProductLabel] = *product;
   }
+  if (const auto driver = fields.Read<std::string>("driver")) {
+    node.labels[kGpuDriverLabel] = *driver;
+  }
   fields.ReadTo<bool>("ready", node.ready);
   fields.ReadTo<std::string>("pool", node.pool);
   if (const auto cordoned = fields.Read<bool>("cordoned")) node.schedulable = !*cordoned;

@@ -30,6 +30,20 @@ class ResultsTest(unittest.TestCase):
             [("fidelity_test", "a figure\n2 of 2 completion times equal")],
         )
 
+    def test_of_a_test_that_fails_the_beginning_and_the_end_are_shown(self) -> None:
+        output = "\n".join(f"line {number}" for number in range(1000))
+        (self.results / "ctest.junit").write_text(
+            f'''<testsuite><testcase name="some_test" status="fail">
+<failure message="Failed"/><system-out>{output}</system-out></testcase></testsuite>'''
+        )
+        [(name, shown)] = ctest.printed(self.results)
+        lines = shown.splitlines()
+        self.assertEqual(name, "some_test")
+        self.assertEqual(lines[0], "line 0")
+        self.assertEqual(lines[75], "... 850 lines ...")
+        self.assertEqual(lines[-1], "line 999")
+        self.assertEqual(len(lines), ctest.SHOWN_LINES + 1)
+
     def test_a_program_without_a_report_of_its_own_is_one_case(self) -> None:
         (self.results / "ctest.junit").write_text(_REPORT)
         self.assertEqual(ctest.count_results(self.results), Counts(passed=2))

@@ -1,4 +1,4 @@
-#include "operator/planner/gpu_products.h"
+#include "operator/planner/gpu_kinds.h"
 
 #include <algorithm>
 #include <functional>
@@ -25,13 +25,13 @@ std::vector<const LearnerView*> LearnersOf(const Job& job) {
   return learners;
 }
 
-// The product of the GPUs that its learners hold, those of members first; or, `gated`, of those
-// that are planned for them. nullopt: it has no such learner.
-std::optional<std::string_view> ProductOfLearners(const Model& model, const Job& job, bool gated) {
+// The kind of the GPUs that its learners hold, those of members first; or, `gated`, of those that
+// are planned for them. nullopt: it has no such learner.
+std::optional<GpuKind> KindOfLearners(const Model& model, const Job& job, bool gated) {
   for (const LearnerView* learner : LearnersOf(job)) {
     const Node& node = model.nodes[model.NodeNamed(learner->node)];
     const bool is_gated = learner->state == LearnerState::kGated;
-    if (is_gated == gated && node.view != nullptr) return node.product;
+    if (is_gated == gated && node.view != nullptr) return node.gpus;
   }
   return std::nullopt;
 }
@@ -48,10 +48,9 @@ std::optional<std::string_view> FixedProduct(const JobView& job) {
   return stays ? std::optional<std::string_view>(job.gpu_product) : std::nullopt;
 }
 
-GpuProducts::GpuProducts(const Model& model, FitOf fit_of)
-    : model_(model), fit_of_(std::move(fit_of)) {
+GpuKinds::GpuKinds(const Model& model, FitOf fit_of) : model_(model), fit_of_(std::move(fit_of)) {
   for (const Node& node : model.nodes) {
-    if (node.view != nullptr) products_.emplace(node.product, 0);
+    if (node.view != nullptr) kinds_.emplace(node.gpus, 0);
   }
   used_gpus_.resize(model.nodes.size());
   needed_gpus_.resize(model.nodes.size());
@@ -66,7 +65,7 @@ GpuProducts::GpuProducts(const Model& model, FitOf fit_of)
   }
 }
 
-const GpuProducts::Room& GpuProducts::RoomOf(int fit) {
+const GpuKinds::Room& GpuKinds::RoomOf(int fit) {
   const auto [at, is_new] = rooms_.try_emplace(fit);
   if (!is_new) return at->second;
   const Fit& of = model_.fits[fit];
@@ -80,17 +79,18 @@ const GpuProducts::Room& GpuProducts::RoomOf(int fit) {
 }
 
 // In order of preference: the minimum can start at once; it fits if others shrink; most of the job
-// can start at once; what is free is used best, or else the largest product. Where the minimum
+// can start at once; what is free is used best, or else the kind with most GPUs. Where the minimum
 // never fits does not count, unless it fits nowhere.
-std::vector<std::string_view> GpuProducts::Choose(const Job& job) {
+std::vector<GpuKind> GpuKinds::Choose(const Job& job, std::optional<std::string_view> product) {
   struct Offer {
     std::tuple<bool, bool, bool, std::int64_t, std::int64_t> score;
-    std::string_view product;
+    GpuKind kind;
   };
   const std::int64_t gpus = job.needs().gpus;
   std::vector<Offer> offers;
-  for (const auto& [product, promised_gpus] : products_) {
-    const Room& room = RoomOf(fit_of_(job, product));
+  for (const auto& [kind, promised_gpus] : kinds_) {
+    if (product && kind.product != *product) continue;
+    const Room& room = RoomOf(fit_of_(job, kind));
     if (room.slots == 0) continue;
     const std::int64_t promised = (promised_gpus + gpus - 1) / gpus;
     const std::int64_t free = room.free - promised;
@@ -99,7 +99,7 @@ std::vector<std::string_view> GpuProducts::Choose(const Job& job) {
         {{room.slots >= job.minimum, is_free, room.attainable - promised >= job.minimum,
           is_free ? std::min<std::int64_t>(free, job.demand) : 0,
           is_free ? -room.slots : room.slots},
-         product});
+         kind});
   }
   std::ranges::stable_sort(offers, std::greater(), &Offer::score);
   const auto is_too_small = [](const Offer& offer) { return !std::get<0>(offer.score); };
@@ -107,19 +107,28 @@ std::vector<std::string_view> GpuProducts::Choose(const Job& job) {
   if (too_small != offers.end()) {
     offers.erase(std::max(too_small, offers.begin() + 1), offers.end());
   }
-  std::vector<std::string_view> products;
-  std::ranges::transform(offers, std::back_inserter(products), &Offer::product);
-  if (!products.empty()) products_[products.front()] += job.minimum * gpus;
-  return products;
+  std::vector<GpuKind> kinds;
+  std::ranges::transform(offers, std::back_inserter(kinds), &Offer::kind);
+  if (!kinds.empty()) kinds_[kinds.front()] += job.minimum * gpus;
+  return kinds;
 }
 
-std::vector<std::string_view> GpuProducts::ChoicesFor(const Job& job) {
+std::vector<GpuKind> GpuKinds::ChoicesFor(const Job& job) {
   if (job.view->reproducibility != Reproducibility::kBitwise) return {};
-  if (const auto fixed = FixedProduct(*job.view)) return {*fixed};
-  if (const auto held = ProductOfLearners(model_, job, /*gated=*/false)) return {*held};
-  const auto planned = ProductOfLearners(model_, job, /*gated=*/true);
-  if (planned && RoomOf(fit_of_(job, *planned)).slots >= job.minimum) return {*planned};
-  return Choose(job);
+  const auto fixed = FixedProduct(*job.view);
+  const auto may_use = [&](const std::optional<GpuKind>& kind) {
+    return kind && (!fixed || kind->product == *fixed);
+  };
+  const auto held = KindOfLearners(model_, job, /*gated=*/false);
+  if (may_use(held)) return {*held};
+  const auto planned = KindOfLearners(model_, job, /*gated=*/true);
+  if (may_use(planned) && RoomOf(fit_of_(job, *planned)).slots >= job.minimum) return {*planned};
+  std::vector<GpuKind> kinds = Choose(job, fixed);
+  if (!kinds.empty() || !fixed) return kinds;
+  // Nodes of its product have no room even if they are empty, or there are none.
+  const auto any = kinds_.lower_bound({.product = *fixed, .driver = ""});
+  if (any != kinds_.end() && any->first.product == *fixed) return {any->first};
+  return {{.product = *fixed, .driver = ""}};
 }
 
 }  // namespace pliant::planner
