@@ -38,8 +38,7 @@ class NcclRounds final : public GradientRounds {
   };
 
   // The program has named its stream. kUnavailable: NCCL or the kernels cannot be used, or NCCL's
-  // variables say that communicators are to block; the message
-  // is for people.
+  // variables say that communicators are to block; the message is for people.
   static Result<std::unique_ptr<NcclRounds>> Make(std::shared_ptr<CudaMemory> memory,
                                                   const Options& options);
   ~NcclRounds() override;

@@ -85,7 +85,7 @@ std::vector<float> NodeOfLeaves(NodeIndex node, int sum) {
 // One rank's process.
 class Rank {
  public:
-  Rank(Board& board, int number, std::uint64_t seed, NcclRounds::Options options = {})
+  Rank(Board& board, int number, std::uint64_t seed, const NcclRounds::Options& options = {})
       : board_(board), number_(number), random_(seed + static_cast<std::uint64_t>(number)) {
     driver_ = *CudaDriver::Open();
     int device = 0;
@@ -97,7 +97,7 @@ class Rank {
     Must(driver_->alloc(&any, 256));
     memory_ = *CudaMemory::Of(driver_, reinterpret_cast<const void*>(any));
     CHECK(memory_->UseStream(stream_).has_value(), "the stream");
-    auto made = NcclRounds::Make(memory_, std::move(options));
+    auto made = NcclRounds::Make(memory_, options);
     if (made) {
       rounds_ = *std::move(made);
     } else {

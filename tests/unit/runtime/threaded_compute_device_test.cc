@@ -1,7 +1,6 @@
 // Ticks whose gradients stay on a device and are exchanged in rounds.
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <functional>
 #include <future>
