@@ -54,3 +54,18 @@ function(pliant_also_gpu)
     endif()
   endforeach()
 endfunction()
+
+# pliant_new_seeds(NAME [ENVIRONMENT "A=b"] [ARGUMENTS "words ..."]): ./dev test all also runs the test NAME with seeds that no
+# run had before. $PLIANT_NEW_SEED, which ./dev draws and prints, is the first of them. Both texts are for a shell. The first
+# line of the output replays the run. It writes no report, which would overwrite that of the program's other run.
+function(pliant_new_seeds name)
+  cmake_parse_arguments(ARG "" "ENVIRONMENT;ARGUMENTS" "" ${ARGN})
+  if(NOT TEST ${name})
+    return()
+  endif()
+  get_test_property(${name} LABELS labels)
+  set(replay "PLIANT_NEW_SEED=$PLIANT_NEW_SEED ctest --test-dir ${CMAKE_BINARY_DIR} -R ^${name}_new_seeds -V")
+  add_test(NAME ${name}_new_seeds
+    COMMAND sh -uc "echo \"${replay}\"; ${ARG_ENVIRONMENT} $<TARGET_FILE:${name}> ${ARG_ARGUMENTS}")
+  set_tests_properties(${name}_new_seeds PROPERTIES LABELS "${labels};long" TIMEOUT 3600 ENVIRONMENT GTEST_OUTPUT=)
+endfunction()

@@ -308,6 +308,9 @@ int Run(OperatorOptions options) {
     log::Error("cannot serve probes, metrics and debug view", {{"error", servers.error().message}});
     return 1;
   }
+  log::Info("operator listens", {{"probePort", (*servers)->probes_port()},
+                                 {"metricsPort", (*servers)->metrics_port()},
+                                 {"debugPort", (*servers)->debug_port()}});
 
   const auto restarts_of = [&metrics](std::string kind) {
     return [&metrics, kind](std::string_view why) { metrics.OnReflectorRestart(kind, why); };

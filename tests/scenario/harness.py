@@ -30,12 +30,6 @@ class Stalled(AssertionError):
     """A condition did not become true in time."""
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 def make_certificates(folder):
     """The job's CA, and the coordinator's certificate signed by it."""
 

@@ -4,6 +4,7 @@ learner. A new agent is a node that joins, a stopped agent one that leaves."""
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -14,7 +15,6 @@ import commits
 import mortal
 import trainers
 from commits import Commit
-from elastic_job import harness
 from sizes import SIZES
 
 _LAUNCHER = Path(__file__).with_name("torchrun.py")
@@ -25,6 +25,13 @@ _ENVIRONMENT = {
     # In torch 2.6, if launcher and workers share their stores, no node can join a second time.
     "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
 }
+
+
+def _free_port() -> int:
+    """torchrun's store has to be named before it listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
 
 class Agent:
@@ -82,7 +89,7 @@ class TorchrunJob:
         self._command = [
             sys.executable, "-B", str(_LAUNCHER), "--nnodes=1:4",
             "--nproc-per-node=1", "--max-restarts=1000", "--rdzv-backend=c10d", "--rdzv-id=bench",
-            f"--rdzv-endpoint=127.0.0.1:{harness.free_port()}", *settings,
+            f"--rdzv-endpoint=127.0.0.1:{_free_port()}", *settings,
             "--local-addr=127.0.0.1", str(_LEARNER), model,
             f"--snapshot={self._folder / 'snapshot'}",
         ]  # fmt: skip

@@ -8,6 +8,7 @@ import socket
 import ssl
 import urllib.error
 import urllib.request
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,20 +36,26 @@ class Place:
     controller_manager_port: int
     scheduler_port: int | None  # None: no scheduler
 
+    def sharing(self, flag: str) -> list[str]:
+        """The flag with which a server may take a port of _held_ports."""
+        return [] if self.network_namespace else [flag]
 
-def _free_ports(count: int) -> list[int]:
-    """Unused ports of the loopback interface. All are bound at the same time, so that they
-    differ."""
+
+@contextlib.contextmanager
+def _held_ports(count: int) -> Iterator[list[int]]:
+    """Ports of the loopback interface that no other process can get meanwhile, but those of this
+    user that share them knowingly (SO_REUSEPORT)."""
     with contextlib.ExitStack() as sockets:
-        taken = [sockets.enter_context(socket.socket()) for _ in range(count)]
-        for each in taken:
+        held = [sockets.enter_context(socket.socket()) for _ in range(count)]
+        for each in held:
+            each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in taken]
+        yield [each.getsockname()[1] for each in held]
 
 
-def _loopback_place(directory: Path, programs: Path) -> Place:
-    """A control plane for tests of clients: no nodes, no scheduler, on free ports."""
-    api, etcd, peer, controllers = _free_ports(4)
+def _loopback_place(directory: Path, programs: Path, ports: Sequence[int]) -> Place:
+    """A control plane for tests of clients: no nodes, no scheduler."""
+    api, etcd, peer, controllers = ports
     return Place(
         directory=directory,
         programs=programs,
@@ -149,6 +156,7 @@ class ControlPlane:
                 f"--authorization-kubeconfig={kubeconfig}",
                 f"--bind-address={self._place.address}",
                 f"--secure-port={port}",
+                *self._place.sharing("--permit-port-sharing"),
                 f"--tls-cert-file={certificate}",
                 f"--tls-private-key-file={key}",
                 f"--client-ca-file={self.authority.certificate}",
@@ -167,6 +175,7 @@ class ControlPlane:
             f"--listen-client-urls={client}",
             f"--advertise-client-urls={client}",
             f"--listen-peer-urls={peer}",
+            *place.sharing("--socket-reuse-port"),
             f"--initial-advertise-peer-urls={peer}",
             f"--initial-cluster=default={peer}",
             # The data are deleted with the cluster: they need not survive a loss of power.
@@ -198,6 +207,7 @@ class ControlPlane:
                 f"--bind-address={place.address}",
                 f"--advertise-address={place.address}",
                 f"--secure-port={place.api_port}",
+                *place.sharing("--permit-port-sharing"),
                 f"--tls-cert-file={certificate}",
                 f"--tls-private-key-file={key}",
                 f"--client-ca-file={self.authority.certificate}",
@@ -250,12 +260,14 @@ def loopback_up(directory: Path, programs: Path) -> Path:
     """Starts a new control plane for tests, in its own folder, and returns the administrator's
     kubeconfig."""
     loopback_down(directory)
-    control_plane = ControlPlane(_loopback_place(directory / _LOOPBACK_FOLDER, programs))
-    try:
-        control_plane.start()
-    except BaseException:
-        control_plane.stop()
-        raise
+    with _held_ports(4) as ports:
+        place = _loopback_place(directory / _LOOPBACK_FOLDER, programs, ports)
+        control_plane = ControlPlane(place)
+        try:
+            control_plane.start()
+        except BaseException:
+            control_plane.stop()
+            raise
     return control_plane.admin_kubeconfig
 
 

@@ -1,6 +1,8 @@
 """Runs sets of the C++ tests inside the build image and counts their cases."""
 
 import contextlib
+import os
+import random
 import shutil
 import tempfile
 import xml.etree.ElementTree as ElementTree
@@ -23,6 +25,9 @@ PRINTING = ("fidelity_test",)
 # it leads to.
 SHOWN_LINES = 150
 SERVED = "integration"  # its tests need a real API server
+# The first seed of the tests that draw new ones. Only long runs have such tests: all others are the
+# same each time.
+NEW_SEED = "PLIANT_NEW_SEED"
 
 
 def compile_sets(sets: Sequence[str], preset: str) -> None:
@@ -43,7 +48,14 @@ def run_sets(sets: Sequence[str], *, preset: str = "release", long: bool = False
     title = f"{', '.join(sets)} tests ({preset})"
     which = ["--label-regex", f"^({'|'.join(sets)})$"]
     which += [] if long else ["--label-exclude", "^long$"]
-    return _run(title, which, preset, log_name=sets[0], served=SERVED in sets)
+    seed = _new_seed() if long else None
+    return _run(title, which, preset, log_name=sets[0], served=SERVED in sets, new_seed=seed)
+
+
+def _new_seed() -> str:
+    seed = os.environ.get(NEW_SEED) or str(random.SystemRandom().randrange(1 << 20, 1 << 31))
+    say(f"new seeds begin at {seed}: {NEW_SEED}={seed} before the same command draws them again")
+    return seed
 
 
 def run_named(
@@ -66,6 +78,7 @@ def _run(
     log_name: str,
     served: bool,
     fail_fast: bool = False,
+    new_seed: str | None = None,
 ) -> Counts:
     log = log_file(f"test-{preset}-{log_name}")
     results = build_image.build_directory() / preset / "results"
@@ -79,6 +92,7 @@ def _run(
     # fmt: on
     environment = {"GTEST_OUTPUT": f"xml:{inside}/results/", **_SANITIZERS}
     environment |= {"GTEST_FAIL_FAST": "1"} if fail_fast else {}
+    environment |= {NEW_SEED: new_seed} if new_seed else {}
     with phase(f"Running the {title}"), contextlib.ExitStack() as resources:
         mounts: dict[Path, str] = {}
         if served:

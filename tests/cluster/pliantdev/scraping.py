@@ -4,7 +4,6 @@ discovery of pods."""
 import contextlib
 import http.server
 import re
-import socket
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -114,9 +113,3 @@ def check(answer: Any) -> None:
         raise DevError(f"Prometheus accepted more series than expected: {taken}")
     if odd := [one for one in taken if any(name.startswith("exported_") for name in one[0])]:
         raise DevError(f"labels set by the pod itself were kept: {odd}")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

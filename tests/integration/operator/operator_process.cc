@@ -3,6 +3,7 @@
 #include <csignal>
 #include <thread>
 
+#include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,13 +12,21 @@
 
 namespace pliant {
 
-OperatorProcess::OperatorProcess(const std::vector<std::string>& arguments) {
+OperatorProcess::OperatorProcess(const std::vector<std::string>& arguments,
+                                 const std::string& log_file) {
   std::string program = PLIANT_OPERATOR;
   std::vector<std::string> words = arguments;
   std::vector<char*> argv{program.data()};
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
-  const int spawned = posix_spawn(&pid_, program.c_str(), nullptr, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  if (!log_file.empty()) {
+    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, log_file.c_str(),
+                                     O_WRONLY | O_CREAT | O_APPEND, 0600);
+  }
+  const int spawned = posix_spawn(&pid_, program.c_str(), &actions, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
   CHECK(spawned == 0, "the operator's program can be run");
 }
 

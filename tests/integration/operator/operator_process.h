@@ -12,7 +12,9 @@ namespace pliant {
 // The operator's program as a separate process; it is killed with this object.
 class OperatorProcess {
  public:
-  explicit OperatorProcess(const std::vector<std::string>& arguments);
+  // Its log goes to `log_file` if that is not empty.
+  explicit OperatorProcess(const std::vector<std::string>& arguments,
+                           const std::string& log_file = "");
   ~OperatorProcess() { Kill(); }
   OperatorProcess(const OperatorProcess&) = delete;
   OperatorProcess& operator=(const OperatorProcess&) = delete;

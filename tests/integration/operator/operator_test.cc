@@ -7,6 +7,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <regex>
 #include <sstream>
 #include <stop_token>
 #include <string>
@@ -16,10 +17,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "operator/api/time.h"
 #include "operator/controller/actions/action_runner.h"
 #include "tests/integration/api_server.h"
@@ -38,17 +38,12 @@ using nlohmann::json;
 using std::chrono::seconds;
 using testing::HasSubstr;
 
-// A port that was free a moment ago.
-int FreePort() {
-  const int probe = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  EXPECT_EQ(bind(probe, reinterpret_cast<sockaddr*>(&address), size), 0);
-  EXPECT_EQ(getsockname(probe, reinterpret_cast<sockaddr*>(&address), &size), 0);
-  close(probe);
-  return ntohs(address.sin_port);
+// Where an operator with this log serves its metrics; "" until it does.
+std::string MetricsPortIn(const std::string& log_file) {
+  const std::string log = ReadFile(log_file).value_or("");
+  std::smatch found;
+  const std::regex port(R"(operator listens.* metricsPort=(\d+))");
+  return std::regex_search(log, found, port) ? found[1].str() : "";
 }
 
 class OperatorTest : public kube::ApiServerTest {
@@ -395,17 +390,17 @@ TEST_F(OperatorTest, ShowsItsMetricsToThoseWhoMayReadThem) {
   const kube::TempFolder folder;
   folder.Write("tls.crt", certificate.certificate_pem);
   folder.Write("tls.key", certificate.key_pem);
-  const std::string address = "127.0.0.1:" + std::to_string(FreePort());
   auto arguments = Arguments(std::getenv("PLIANT_TEST_KUBECONFIG"));
-  std::erase_if(arguments, [](const auto& word) { return word.starts_with("--metrics-address"); });
-  arguments.insert(arguments.end(), {"--metrics-address=" + address, "--metrics-authentication",
-                                     "--metrics-tls-dir=" + folder.path()});
+  arguments.insert(arguments.end(),
+                   {"--metrics-authentication", "--metrics-tls-dir=" + folder.path()});
   const auto is_led = [&] { return !Lease().value("holderIdentity", "").empty(); };
   ASSERT_TRUE(kube::WaitUntil(is_led, seconds(30)));
-  const OperatorProcess standby(arguments);
+  const std::string log = folder.path() + "/standby.log";
+  const OperatorProcess standby(arguments, log);
+  ASSERT_TRUE(kube::WaitUntil([&] { return !MetricsPortIn(log).empty(); }));
 
-  const auto metrics =
-      Connect({.server = "https://" + address, .certificate_authority = {.text = authority.pem()}});
+  const auto metrics = Connect({.server = "https://127.0.0.1:" + MetricsPortIn(log),
+                                .certificate_authority = {.text = authority.pem()}});
   ASSERT_TRUE(metrics) << metrics.error();
   const auto get = [&](const std::string& token) {
     kube::HttpRequest request{.target = "/metrics"};
