@@ -462,9 +462,11 @@ def _check_job_pods(tools: _Tools) -> None:
     other = {**ours, "apiVersion": "apps/v1", "kind": "ReplicaSet"}
     label = {"pliant.dev/role": "learner"}
 
-    def create(user: str, metadata: dict[str, Any], *words: str) -> str:
+    def create(user: str, metadata: dict[str, Any], *words: str, priority: str = "") -> str:
         pod = _pod_of(tools, _RESTRICTED_EXAMPLE)
         pod["metadata"] |= metadata
+        if priority:
+            pod["spec"]["priorityClassName"] = priority
         question = ("create", "--namespace=team", "--filename=-", f"--as={user}", *words)
         try:
             return tools.kubectl(*question, given=json.dumps(pod))
@@ -488,6 +490,11 @@ def _check_job_pods(tools: _Tools) -> None:
     ):
         expect(refusal, create("edit", metadata, "--dry-run=server"))
         expect(taken, create(_OPERATOR, metadata, "--dry-run=server"))
+
+    classes = "the PriorityClasses of Pliant are for pods that its operator makes"
+    for priority in ("pliant-learner", "pliant-coordinator", "pliant-placeholder"):
+        expect(classes, create("edit", {}, "--dry-run=server", priority=priority))
+        expect(taken, create(_OPERATOR, {}, "--dry-run=server", priority=priority))
 
     def patch(pod: str, metadata: dict[str, Any]) -> str:
         words = ("patch", "pod", pod, "--namespace=team", "--type=merge", "--dry-run=server")
