@@ -52,15 +52,15 @@ void Prepare(LearnerView& learner, std::size_t index, const Shift& shift) {
 
 JobView Prepared(JobView view, const std::set<std::string>& nodes, const Shift& shift) {
   shift.Move(view.submitted);
-  shift.Move(view.waiting_since);
-  shift.Move(view.attained_at);
-  shift.Move(view.started);
-  shift.Move(view.resized);
-  shift.Move(view.below_minimum_since);
+  shift.Move(view.waiting.since);
+  shift.Move(view.waiting.attained_at);
+  shift.Move(view.share.started);
+  shift.Move(view.share.resized);
+  shift.Move(view.share.below_minimum_since);
   if (view.cap) shift.Move(view.cap->until);
   for (planner::AvoidedNode& avoided : view.avoided) shift.Move(avoided.until);
   view.refused_since.reset();
-  view.remaining_seconds.reset();
+  view.training.remaining_seconds.reset();
   std::erase_if(view.learners,
                 [&](const LearnerView& learner) { return !nodes.contains(learner.node); });
   for (std::size_t at = 0; at < view.learners.size(); ++at) Prepare(view.learners[at], at, shift);
@@ -93,18 +93,20 @@ RunInput PresentInput(const planner::ClusterSnapshot& snapshot) {
   for (const JobView& from : snapshot.jobs) {
     if (from.finished) continue;
     std::optional<double> alone;
-    if (from.alone_seconds) alone = static_cast<double>(*from.alone_seconds);
+    if (from.training.alone_seconds) alone = static_cast<double>(*from.training.alone_seconds);
     input.jobs.push_back(
         {.view = Prepared(from, nodes, shift),
          .is_present = true,
-         .work = std::make_shared<CurveWork>(from.speeds, alone, from.max_learners)});
+         .work = std::make_shared<CurveWork>(from.training.speeds, alone, from.max_learners)});
   }
   return input;
 }
 
 Result<std::string> Forward(const replay::DebugSnapshot& debug,
                             const planner::ClusterSnapshot& edited, WhatIfJobs jobs) {
-  const auto is_known = [](const JobView& job) { return !job.finished && job.alone_seconds; };
+  const auto is_known = [](const JobView& job) {
+    return !job.finished && job.training.alone_seconds;
+  };
   if (std::ranges::none_of(debug.snapshot.jobs, is_known)) {
     return Invalid(
         "no job has aloneSeconds, so nobody knows when one ends; leave out --forward, or write the "

@@ -104,8 +104,8 @@ class JobMaker {
     view.priority = from.priority;
     view.min_learners = from.min_learners;
     view.max_learners = max;
-    view.reproducibility = from.reproducibility;
-    view.logical_shards = max;
+    view.training.reproducibility = from.reproducibility;
+    view.training.logical_shards = max;
     view.needs.resources.gpus = from.gpus_per_learner;
     view.cooldown = policies_.at(from.queue) == planner::QueuePolicy::kThroughput
                         ? planner::Seconds(0)

@@ -185,26 +185,8 @@ struct MeasuredSpeed {
   bool operator==(const MeasuredSpeed&) const = default;
 };
 
-struct JobStatus {
-  std::int64_t observed_generation = 0;
-  JobPhase phase = JobPhase::kNew;
-  std::string reason;    // why it has this size, a sentence
-  std::string selector;  // of its learner pods, for the scale subresource
-  int learners = 0;      // of the newest membership
-  int desired_learners = 0;
-  int entitlement = 0;
-  std::optional<FrozenTraining> training;
-  // The product of the GPUs on which it trains; empty: it has not trained, is not bitwise, or its
-  // nodes do not say it.
-  std::string gpu_product;
-  std::int64_t coordinator_term = 0;
-  std::string coordinator_image;
-  int credentials_version = 1;  // version of how its coordinators prove which job they belong to
-  int next_learner = 0;
-  // LearnerTemplate::hash of the admitted template, from which its learners were made. Empty: the
-  // job was never admitted, or an operator that kept no hash admitted it.
-  std::string admitted_template;
-
+// What its coordinator reported of the training.
+struct JobProgress {
   std::string membership_id;
   std::optional<int> learners_asked;  // number of learners that the program requested
   std::optional<std::int64_t> step;
@@ -217,14 +199,62 @@ struct JobStatus {
   std::string parameters_sha256;
   std::optional<SavedCheckpoint> last_checkpoint;
 
+  bool operator==(const JobProgress&) const = default;
+};
+
+// What the plans gave to the job.
+struct JobShare {
+  int desired_learners = 0;
+  int entitlement = 0;  // learners
+  // The minimum with which it was admitted; absent: it waits, or an operator that did not record it
+  // admitted the job.
+  std::optional<int> admitted_minimum;
+  std::optional<WallTime> start_time;   // when it last left the queue
+  std::optional<WallTime> resize_time;  // when desired_learners last changed while it ran
+
+  bool operator==(const JobShare&) const = default;
+};
+
+// What decides its turn among the jobs that wait, and what is expected.
+struct JobWaiting {
+  std::int64_t attained_gpu_seconds = 0;
+  std::optional<RecentService> recent_service;
+  EstimatedTimes estimated;
+
+  bool operator==(const JobWaiting&) const = default;
+};
+
+// The objects made for the job.
+struct JobObjects {
+  std::int64_t coordinator_term = 0;
+  std::string coordinator_image;
+  int credentials_version = 1;  // version of how its coordinators prove which job they belong to
+  int next_learner = 0;
+  // LearnerTemplate::hash of the admitted template, from which its learners were made. Empty: the
+  // job was never admitted, or an operator that kept no hash admitted it.
+  std::string admitted_template;
+
+  bool operator==(const JobObjects&) const = default;
+};
+
+struct JobStatus {
+  std::int64_t observed_generation = 0;
+  JobPhase phase = JobPhase::kNew;
+  std::string reason;    // why it has this size, a sentence
+  std::string selector;  // of its learner pods, for the scale subresource
+  int learners = 0;      // of the newest membership
+  JobShare share;
+  JobWaiting waiting;
+  std::optional<FrozenTraining> training;
+  // The product of the GPUs on which it trains; empty: it has not trained, is not bitwise, or its
+  // nodes do not say it.
+  std::string gpu_product;
+  JobObjects objects;
+  JobProgress progress;
+
   std::int64_t resizes = 0;
   std::int64_t restarts = 0;
   FailureCount failures;
-  std::int64_t attained_gpu_seconds = 0;
-  std::optional<RecentService> recent_service;
-  std::optional<WallTime> start_time;   // when it last left the queue
-  std::optional<WallTime> resize_time;  // when desired_learners last changed while it ran
-  EstimatedTimes estimated;
   std::optional<WallTime> completion_time;
   std::vector<Condition> conditions;  // by type
 

@@ -51,17 +51,18 @@ json EncodeFailures(const FailureCount& failures) {
 }
 
 void ReadProgress(Fields& fields, JobStatus& status) {
-  status.membership_id = fields.String("membershipId", "", 64);
-  if (const int asked = Count(fields, "learnersAsked"); asked > 0) status.learners_asked = asked;
-  status.step = fields.OptionalInt("step", 0, INT64_MAX);
-  status.epoch = fields.OptionalInt("epoch", 0, INT64_MAX);
-  status.total_steps = fields.OptionalInt("totalSteps", 0, INT64_MAX);
-  status.samples_per_second = fields.OptionalNumber("samplesPerSecond");
-  status.loss = fields.OptionalNumber("loss");
-  status.accuracy = fields.OptionalNumber("accuracy");
-  status.parameters_sha256 = fields.String("parametersSha256", "", 64);
+  status.progress.membership_id = fields.String("membershipId", "", 64);
+  if (const int asked = Count(fields, "learnersAsked"); asked > 0)
+    status.progress.learners_asked = asked;
+  status.progress.step = fields.OptionalInt("step", 0, INT64_MAX);
+  status.progress.epoch = fields.OptionalInt("epoch", 0, INT64_MAX);
+  status.progress.total_steps = fields.OptionalInt("totalSteps", 0, INT64_MAX);
+  status.progress.samples_per_second = fields.OptionalNumber("samplesPerSecond");
+  status.progress.loss = fields.OptionalNumber("loss");
+  status.progress.accuracy = fields.OptionalNumber("accuracy");
+  status.progress.parameters_sha256 = fields.String("parametersSha256", "", 64);
   fields.Object("lastCheckpoint", [&](Fields& checkpoint) {
-    status.last_checkpoint =
+    status.progress.last_checkpoint =
         SavedCheckpoint{.step = LongCount(checkpoint, "step"),
                         .time = checkpoint.OptionalTime("time").value_or(WallTime{})};
   });
@@ -75,8 +76,13 @@ void ReadStatus(Fields& fields, JobStatus& status) {
   status.reason = fields.String("reason");
   status.selector = fields.String("selector");
   status.learners = Count(fields, "learners");
-  status.desired_learners = Count(fields, "desiredLearners");
-  status.entitlement = Count(fields, "entitlement");
+  status.share.desired_learners = Count(fields, "desiredLearners");
+  status.share.entitlement = Count(fields, "entitlement");
+  fields.Object("share", [&](Fields& share) {
+    if (const int minimum = share.Int("admittedMinimum", 0, 0, kMaxLearners); minimum > 0) {
+      status.share.admitted_minimum = minimum;
+    }
+  });
   fields.Object("training", [&](Fields& training) {
     status.training = FrozenTraining{.global_batch_size = LongCount(training, "globalBatchSize"),
                                      .logical_shards = training.Int("logicalShards", 1, 1, 4096),
@@ -85,11 +91,11 @@ void ReadStatus(Fields& fields, JobStatus& status) {
                                      .max_batch_size = ReadMaxBatchSize(training)};
   });
   status.gpu_product = fields.String("gpuProduct", "", 63);
-  status.coordinator_term = LongCount(fields, "coordinatorTerm");
-  status.coordinator_image = fields.String("coordinatorImage", "", 1024);
-  status.credentials_version = fields.Int("credentialsVersion", 1, 1, INT32_MAX);
-  status.next_learner = fields.Int("nextLearner", 0, 0, kMaxNextLearner);
-  status.admitted_template = fields.String("admittedTemplate", "", 64);
+  status.objects.coordinator_term = LongCount(fields, "coordinatorTerm");
+  status.objects.coordinator_image = fields.String("coordinatorImage", "", 1024);
+  status.objects.credentials_version = fields.Int("credentialsVersion", 1, 1, INT32_MAX);
+  status.objects.next_learner = fields.Int("nextLearner", 0, 0, kMaxNextLearner);
+  status.objects.admitted_template = fields.String("admittedTemplate", "", 64);
   ReadProgress(fields, status);
   status.resizes = LongCount(fields, "resizes");
   status.restarts = LongCount(fields, "restarts");
@@ -99,23 +105,23 @@ void ReadStatus(Fields& fields, JobStatus& status) {
                        .counted = failures.Ints("counted", 0, INT32_MAX, 4096)};
   });
   fields.Objects("speeds", kMaxMeasuredSpeeds, [&](Fields& speed) {
-    status.speeds.push_back(
+    status.progress.speeds.push_back(
         {.learners = speed.Int("learners", 1, 1, kMaxLearners),
          .nodes = speed.Int("nodes", 1, 1, kMaxLearners),
          .samples_per_second = speed.OptionalNumber("samplesPerSecond").value_or(0),
          .compute_seconds = speed.OptionalNumber("computeSeconds").value_or(0)});
   });
-  status.attained_gpu_seconds = LongCount(fields, "attainedGpuSeconds");
+  status.waiting.attained_gpu_seconds = LongCount(fields, "attainedGpuSeconds");
   fields.Object("recentService", [&](Fields& recent) {
     const std::int64_t gpu_seconds = LongCount(recent, "gpuSeconds");
     if (const auto time = recent.OptionalTime("time")) {
-      status.recent_service = {.gpu_seconds = gpu_seconds, .time = *time};
+      status.waiting.recent_service = {.gpu_seconds = gpu_seconds, .time = *time};
     }
   });
-  status.start_time = fields.OptionalTime("startTime");
-  status.resize_time = fields.OptionalTime("resizeTime");
-  status.estimated.start = fields.OptionalTime("estimatedStartTime");
-  status.estimated.completion = fields.OptionalTime("estimatedCompletionTime");
+  status.share.start_time = fields.OptionalTime("startTime");
+  status.share.resize_time = fields.OptionalTime("resizeTime");
+  status.waiting.estimated.start = fields.OptionalTime("estimatedStartTime");
+  status.waiting.estimated.completion = fields.OptionalTime("estimatedCompletionTime");
   status.completion_time = fields.OptionalTime("completionTime");
   status.conditions = ReadConditions(fields);
 }
@@ -139,45 +145,50 @@ json EncodeStatus(const JobStatus& status) {
       {"reason", OrNull(status.reason)},
       {"selector", OrNull(status.selector)},
       {"learners", status.learners},
-      {"desiredLearners", status.desired_learners},
-      {"entitlement", status.entitlement},
+      {"desiredLearners", status.share.desired_learners},
+      {"entitlement", status.share.entitlement},
       {"gpuProduct", OrNull(status.gpu_product)},
-      {"coordinatorTerm", status.coordinator_term},
-      {"coordinatorImage", OrNull(status.coordinator_image)},
+      {"coordinatorTerm", status.objects.coordinator_term},
+      {"coordinatorImage", OrNull(status.objects.coordinator_image)},
       {"credentialsVersion",
-       status.credentials_version > 1 ? json(status.credentials_version) : json()},
-      {"nextLearner", status.next_learner},
-      {"admittedTemplate", OrNull(status.admitted_template)},
-      {"membershipId", OrNull(status.membership_id)},
-      {"learnersAsked", status.learners_asked ? json(*status.learners_asked) : json()},
-      {"step", OrNull(status.step)},
-      {"epoch", OrNull(status.epoch)},
-      {"totalSteps", OrNull(status.total_steps)},
-      {"samplesPerSecond", OrNull(status.samples_per_second)},
-      {"loss", OrNull(status.loss)},
-      {"accuracy", OrNull(status.accuracy)},
-      {"parametersSha256", OrNull(status.parameters_sha256)},
+       status.objects.credentials_version > 1 ? json(status.objects.credentials_version) : json()},
+      {"nextLearner", status.objects.next_learner},
+      {"admittedTemplate", OrNull(status.objects.admitted_template)},
+      {"membershipId", OrNull(status.progress.membership_id)},
+      {"learnersAsked",
+       status.progress.learners_asked ? json(*status.progress.learners_asked) : json()},
+      {"step", OrNull(status.progress.step)},
+      {"epoch", OrNull(status.progress.epoch)},
+      {"totalSteps", OrNull(status.progress.total_steps)},
+      {"samplesPerSecond", OrNull(status.progress.samples_per_second)},
+      {"loss", OrNull(status.progress.loss)},
+      {"accuracy", OrNull(status.progress.accuracy)},
+      {"parametersSha256", OrNull(status.progress.parameters_sha256)},
       {"resizes", status.resizes},
       {"restarts", status.restarts},
       {"failures", EncodeFailures(status.failures)},
-      {"attainedGpuSeconds", status.attained_gpu_seconds},
-      {"startTime", OrNull(status.start_time)},
-      {"resizeTime", OrNull(status.resize_time)},
-      {"estimatedStartTime", OrNull(status.estimated.start)},
-      {"estimatedCompletionTime", OrNull(status.estimated.completion)},
+      {"attainedGpuSeconds", status.waiting.attained_gpu_seconds},
+      {"startTime", OrNull(status.share.start_time)},
+      {"resizeTime", OrNull(status.share.resize_time)},
+      {"estimatedStartTime", OrNull(status.waiting.estimated.start)},
+      {"estimatedCompletionTime", OrNull(status.waiting.estimated.completion)},
       {"completionTime", OrNull(status.completion_time)},
       {"conditions", EncodeConditions(status.conditions)},
   };
-  encoded["speeds"] = EncodeSpeeds(status.speeds);
-  encoded["recentService"] = status.recent_service
-                                 ? json{{"gpuSeconds", status.recent_service->gpu_seconds},
-                                        {"time", FormatTime(status.recent_service->time)}}
+  encoded["speeds"] = EncodeSpeeds(status.progress.speeds);
+  encoded["recentService"] = status.waiting.recent_service
+                                 ? json{{"gpuSeconds", status.waiting.recent_service->gpu_seconds},
+                                        {"time", FormatTime(status.waiting.recent_service->time)}}
                                  : json();
+  encoded["share"] = status.share.admitted_minimum
+                         ? json{{"admittedMinimum", *status.share.admitted_minimum}}
+                         : json();
   if (status.training) encoded["training"] = EncodeTraining(*status.training);
-  encoded["lastCheckpoint"] = status.last_checkpoint
-                                  ? json{{"step", status.last_checkpoint->step},
-                                         {"time", FormatTime(status.last_checkpoint->time)}}
-                                  : json();
+  encoded["lastCheckpoint"] =
+      status.progress.last_checkpoint
+          ? json{{"step", status.progress.last_checkpoint->step},
+                 {"time", FormatTime(status.progress.last_checkpoint->time)}}
+          : json();
   return encoded;
 }
 

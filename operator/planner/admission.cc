@@ -161,7 +161,7 @@ bool Admission::GiveMinimum(JobIndex job) {
 void Admission::KeepMinimum(JobIndex job) {
   const Job& of = model_.jobs[job];
   if (QueueOf(job).stop == QueueStop::kDrain || GiveMinimum(job)) return;
-  const std::optional<WallTime>& since = of.view->below_minimum_since;
+  const std::optional<WallTime>& since = of.view->share.below_minimum_since;
   const bool too_long = since && model_.snapshot->now - *since >= policy_.below_minimum_grace;
   if (too_long) {
     Standing(job) = kReleased;

@@ -50,13 +50,13 @@ AdmissionKey KeyOf(const Model& model, JobIndex job) {
   const JobView& view = *model.jobs[job].view;
   const QueueView& queue = *model.QueueOf(job).view;
   const WallTime now = model.snapshot->now;
-  const Seconds age{view.attained_at ? SecondsSince(*view.attained_at, now) : 0};
+  const Seconds age{view.waiting.attained_at ? SecondsSince(*view.waiting.attained_at, now) : 0};
   const bool waits = !model.jobs[job].admitted_before();
   return {
       .policy = queue.policy,
       .priority = view.priority,
-      .waited_seconds = waits ? SecondsSince(view.waiting_since.value_or(view.submitted), now) : 0,
-      .attained_gpu_seconds = Decayed(view.attained_gpu_seconds, age, queue.half_life),
+      .waited_seconds = waits ? SecondsSince(view.waiting.since.value_or(view.submitted), now) : 0,
+      .attained_gpu_seconds = Decayed(view.waiting.attained_gpu_seconds, age, queue.half_life),
       .submitted = view.submitted,
       .job = job};
 }

@@ -73,7 +73,7 @@ void CarryOut(const Decision& decision, WallTime now, int plan, JobView& job) {
                             .created = now,
                             .since = now});
   }
-  job.learners_desired = decision.to;
+  job.share.desired = decision.to;
   job.cap = decision.cap;
 }
 

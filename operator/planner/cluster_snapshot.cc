@@ -79,6 +79,10 @@ std::string_view ToString(QueuePolicy policy) {
   return "Unknown";
 }
 
+LearnerCount MinimumOf(const JobView& job) {
+  return std::min(job.min_learners, job.share.admitted_minimum.value_or(job.min_learners));
+}
+
 std::string_view ToString(QueueStop stop) {
   switch (stop) {
     case QueueStop::kNone:

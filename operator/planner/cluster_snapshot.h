@@ -157,9 +157,10 @@ struct LearnerView {
   std::string node;  // where it runs, or is planned to run
   LearnerState state = LearnerState::kGated;
   WallTime created;
-  WallTime since;        // when it entered `state`; for kStarting: when its gate was opened
-  bool member = false;   // whether it is in the newest membership
-  bool refused = false;  // kGated: the API server refused to open its gate
+  WallTime since;              // when it entered `state`; for kStarting: when its gate was opened
+  bool member = false;         // whether it is in the newest membership
+  bool refused = false;        // kGated: the API server refused to open its gate
+  bool unschedulable = false;  // kStarting: the scheduler finds no node for it
   bool operator==(const LearnerView&) const = default;
 };
 
@@ -217,6 +218,54 @@ struct QueueView {
   bool operator==(const QueueView&) const = default;
 };
 
+// What the size of a job's training depends on.
+struct JobTraining {
+  int logical_shards = 1;  // as frozen in status.training
+  SpeedCurve speeds;       // on as few nodes as possible
+  // Percent of the speed that is in proportion to the learners. Sizes below it are not taken, if
+  // the job's speeds are known. 0: all are taken.
+  int min_efficiency = 0;
+  Reproducibility reproducibility = Reproducibility::kBitwise;
+  // The product of the GPUs on which it began to train; "": none yet. Only a bitwise job has one.
+  std::string gpu_product;
+  // The time that its training still takes at its present speed; absent: unknown.
+  std::optional<std::int64_t> remaining_seconds;
+  // The time that it would still take with one learner; absent: unknown.
+  std::optional<std::int64_t> alone_seconds;
+  // By how many percent its claim to learners that it has counts more in sharing by speed, if that
+  // is more than Policy::hold_percent: because a resize of it costs much.
+  int hold_percent = 0;
+  bool operator==(const JobTraining&) const = default;
+};
+
+// A job's turn in its queue.
+struct JobWaiting {
+  // since when it waits for its first GPU; absent: since it was submitted
+  std::optional<WallTime> since;
+  // GPU time that it has attained, each second halved with every half-life since then.
+  std::int64_t attained_gpu_seconds = 0;
+  std::optional<WallTime> attained_at;  // when that was computed; absent: now
+  bool operator==(const JobWaiting&) const = default;
+};
+
+// What earlier plans gave to a job.
+struct JobShare {
+  // The size last decided for it, from status.desiredLearners; 0 while it is queued. A job with
+  // more than 0 is admitted, even if all of its learners were just lost.
+  LearnerCount desired = 0;
+  // The minimum with which it was admitted: a minimum that is raised later counts only as far as
+  // its share allows. Absent: it is not admitted, or by an operator that did not record it.
+  std::optional<LearnerCount> admitted_minimum;
+  std::optional<WallTime> started;  // start of its present run: when it last left the queue
+  std::optional<WallTime> resized;  // when `desired` last changed while it ran
+  std::optional<WallTime>
+      below_minimum_since;  // since when it has had fewer learners than its minimum
+  // An edit of its owner lowered its claim a moment ago: until then it takes nothing back from
+  // those that got its GPUs.
+  std::optional<WallTime> yields_until;
+  bool operator==(const JobShare&) const = default;
+};
+
 struct JobView {
   JobKey key;
   // A queue that the snapshot lacks admits no job, except "default", which then has the defaults of
@@ -232,40 +281,16 @@ struct JobView {
   LearnerCount min_learners = 1;
   LearnerCount max_learners = 1;
   std::optional<LearnerCount> learners_asked;  // number of learners that its program requested
-  int logical_shards = 1;                      // as frozen in status.training
-  SpeedCurve speeds;                           // on as few nodes as possible
-  // Percent of the speed that is in proportion to the learners. Sizes below it are not taken, if
-  // the job's speeds are known. 0: all are taken.
-  int min_efficiency = 0;
-  Reproducibility reproducibility = Reproducibility::kBitwise;
-  PodNeeds needs;  // needs.resources.gpus is gpusPerLearner
+  PodNeeds needs;                              // needs.resources.gpus is gpusPerLearner
   PlacementPolicy placement = PlacementPolicy::kPack;
-  // The product of the GPUs on which it began to train; "": none yet. Only a bitwise job has one.
-  std::string gpu_product;
+  JobTraining training;
 
   bool suspended = false;
   bool finished = false;  // succeeded, failed permanently, or being deleted
 
   WallTime submitted;
-  // since when it waits for its first GPU; absent: since `submitted`
-  std::optional<WallTime> waiting_since;
-  // GPU time that it has attained, each second halved with every half-life since then.
-  std::int64_t attained_gpu_seconds = 0;
-  std::optional<WallTime> attained_at;  // when that was computed; absent: now
-  // The size last decided for it, from status.desiredLearners; 0 while it is queued. A job with
-  // more than 0 is admitted, even if all of its learners were just lost.
-  LearnerCount learners_desired = 0;
-  std::optional<WallTime> started;  // start of its present run: when it last left the queue
-  std::optional<WallTime> resized;  // when learners_desired last changed while it ran
-  std::optional<WallTime>
-      below_minimum_since;  // since when it has had fewer than min_learners learners
-  // The time that its training still takes at its present speed; absent: unknown.
-  std::optional<std::int64_t> remaining_seconds;
-  // The time that it would still take with one learner; absent: unknown.
-  std::optional<std::int64_t> alone_seconds;
-  // By how many percent its claim to learners that it has counts more in sharing by speed, if that
-  // is more than Policy::hold_percent: because a resize of it costs much.
-  int hold_percent = 0;
+  JobWaiting waiting;
+  JobShare share;
   Seconds min_runtime{0};
   Seconds cooldown{30};
   // The grant of a learner that is kStarting, or refused, for this long is withdrawn.
@@ -279,6 +304,10 @@ struct JobView {
   std::vector<AvoidedNode> avoided;
   bool operator==(const JobView&) const = default;
 };
+
+// The minimum that counts: what the job asks for, but once it is admitted no more than that with
+// which it was.
+LearnerCount MinimumOf(const JobView& job);
 
 // Maximum number of GPUs that the jobs of a namespace may hold together. Jobs keep GPUs that they
 // already hold.

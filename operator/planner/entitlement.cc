@@ -154,13 +154,14 @@ void EntitleJobs(const Model& model, const Policy& policy, const std::vector<Que
       const Job& of = model.jobs[job];
       const std::int64_t gpus = of.needs().gpus;
       const LearnerCount usable = std::max(of.usable, of.minimum);
-      claimants.push_back({.weight = of.weight,
-                           .kept = of.minimum * gpus,
-                           .cap = usable * gpus,
-                           .held = std::ssize(of.held) * gpus,
-                           .speeds = of.speeds ? &*of.speeds : nullptr,
-                           .seats_per_learner = gpus,
-                           .hold_percent = std::max(policy.hold_percent, of.view->hold_percent)});
+      claimants.push_back(
+          {.weight = of.weight,
+           .kept = of.minimum * gpus,
+           .cap = usable * gpus,
+           .held = std::ssize(of.held) * gpus,
+           .speeds = of.speeds ? &*of.speeds : nullptr,
+           .seats_per_learner = gpus,
+           .hold_percent = std::max(policy.hold_percent, of.view->training.hold_percent)});
     }
     const bool in_order =
         queue.view->policy == QueuePolicy::kPriority || queue.view->policy == QueuePolicy::kFifo;

@@ -51,6 +51,10 @@ class Filler {
     }
     lends_ = true;
     Fill([this](JobIndex job) { return model_.jobs[job].demand; });
+    if (std::ranges::any_of(model_.jobs, &Job::yields)) {
+      yielding_too_ = true;
+      Fill([this](JobIndex job) { return model_.jobs[job].demand; });
+    }
     for (JobIndex job = 0; job < std::ssize(model_.jobs); ++job) {
       sharing_.shares[job].learners = sharing_.assignment.LearnersOf(job);
     }
@@ -91,7 +95,8 @@ class Filler {
     if (!to) return std::nullopt;
     const std::int64_t more_gpus = model_.GpusOf(job, *to - now);
     const bool keeps = *to <= std::ssize(of.held);
-    const int hold = std::max(policy_.hold_percent, of.view->hold_percent);
+    if (of.yields && !yielding_too_ && !keeps && !IsGuaranteed(job, more_gpus)) return std::nullopt;
+    const int hold = std::max(policy_.hold_percent, of.view->training.hold_percent);
     // Otherwise by Sainte-Laguë's rule, to the last GPU of it.
     const Quotient claim = by_speed
                                ? ClaimBySpeed(of.weight, *by_speed, more_gpus, keeps ? hold : 0)
@@ -108,6 +113,13 @@ class Filler {
                     .claim = claim,
                     .keeps = keeps,
                     .submitted = of.view->submitted};
+  }
+
+  // Whether so many GPUs more are within the guarantee of its queue.
+  bool IsGuaranteed(JobIndex job, std::int64_t more_gpus) const {
+    const QueueIndex queue = model_.jobs[job].queue;
+    return sharing_.assignment.GpusOfQueue(queue) + more_gpus <=
+           model_.queues[queue].view->guaranteed_gpus;
   }
 
   void Push(JobIndex job, LearnerCount max) {
@@ -211,6 +223,7 @@ class Filler {
   Sharing& sharing_;
   std::vector<std::vector<NextSize>> next_;  // by queue: a heap
   bool lends_ = false;
+  bool yielding_too_ = false;  // jobs that yield take what is left
 };
 
 }  // namespace

@@ -23,24 +23,24 @@ constexpr std::int64_t kMaxLooks = 20'000;
 
 // The speed with `learners`, in thousandths of that with one; 1: the curve is not known.
 std::int64_t SpeedOf(const JobView& job, LearnerCount learners) {
-  return job.speeds.empty() ? 1 : std::max(SpeedWith(job.speeds, learners), 1);
+  return job.training.speeds.empty() ? 1 : std::max(SpeedWith(job.training.speeds, learners), 1);
 }
 
 // Seconds, if the job gets `learners` now: at its present speed until new learners train, then at
 // that of its curve. Without a curve, at the present speed.
 std::optional<std::int64_t> SecondsToEnd(const JobView& job, LearnerCount learners) {
-  const bool knows_alone = !job.speeds.empty() && job.alone_seconds;
-  if (!knows_alone && !job.remaining_seconds) return std::nullopt;
+  const bool knows_alone = !job.training.speeds.empty() && job.training.alone_seconds;
+  if (!knows_alone && !job.training.remaining_seconds) return std::nullopt;
   const auto training = static_cast<LearnerCount>(std::ranges::count_if(
       job.learners, [](const LearnerView& learner) { return learner.member; }));
   const std::int64_t wait = learners > training ? kStartSeconds : 0;
   const std::int64_t then = SpeedOf(job, learners);
-  if (knows_alone && (training == 0 || !job.remaining_seconds)) {
-    return wait + std::min(*job.alone_seconds, kLongest) * SpeedOf(job, 1) / then;
+  if (knows_alone && (training == 0 || !job.training.remaining_seconds)) {
+    return wait + std::min(*job.training.alone_seconds, kLongest) * SpeedOf(job, 1) / then;
   }
-  if (!job.remaining_seconds || training == 0) return job.remaining_seconds;
-  const std::int64_t at_present_speed = std::min(*job.remaining_seconds, wait);
-  const std::int64_t rest = std::min(*job.remaining_seconds, kLongest) - at_present_speed;
+  if (!job.training.remaining_seconds || training == 0) return job.training.remaining_seconds;
+  const std::int64_t at_present_speed = std::min(*job.training.remaining_seconds, wait);
+  const std::int64_t rest = std::min(*job.training.remaining_seconds, kLongest) - at_present_speed;
   return at_present_speed + rest * SpeedOf(job, training) / then;
 }
 
@@ -189,8 +189,8 @@ std::vector<std::optional<WallTime>> ForecastEnds(const Model& model, const Shar
 
 bool MayKnowEnds(const Model& model) {
   return std::ranges::any_of(model.jobs, [](const Job& job) {
-    return job.active &&
-           (job.view->remaining_seconds || (job.view->alone_seconds && !job.view->speeds.empty()));
+    return job.active && (job.view->training.remaining_seconds ||
+                          (job.view->training.alone_seconds && !job.view->training.speeds.empty()));
   });
 }
 

@@ -44,8 +44,17 @@ std::int64_t SlotsIn(Resources room, std::int64_t taken_gpus, const Resources& n
 }  // namespace
 
 std::optional<std::string_view> FixedProduct(const JobView& job) {
-  const bool stays = job.reproducibility == Reproducibility::kBitwise && !job.gpu_product.empty();
-  return stays ? std::optional<std::string_view>(job.gpu_product) : std::nullopt;
+  const bool stays = job.training.reproducibility == Reproducibility::kBitwise &&
+                     !job.training.gpu_product.empty();
+  return stays ? std::optional<std::string_view>(job.training.gpu_product) : std::nullopt;
+}
+
+GpuKind GpusOn(const NodeView& node) {
+  const auto label = [&](const char* name) {
+    const auto found = node.labels.find(name);
+    return found == node.labels.end() ? std::string_view() : std::string_view(found->second);
+  };
+  return {.product = label(kGpuProductLabel), .driver = label(kGpuDriverLabel)};
 }
 
 GpuKinds::GpuKinds(const Model& model, FitOf fit_of) : model_(model), fit_of_(std::move(fit_of)) {
@@ -114,7 +123,7 @@ std::vector<GpuKind> GpuKinds::Choose(const Job& job, std::optional<std::string_
 }
 
 std::vector<GpuKind> GpuKinds::ChoicesFor(const Job& job) {
-  if (job.view->reproducibility != Reproducibility::kBitwise) return {};
+  if (job.view->training.reproducibility != Reproducibility::kBitwise) return {};
   const auto fixed = FixedProduct(*job.view);
   const auto may_use = [&](const std::optional<GpuKind>& kind) {
     return kind && (!fixed || kind->product == *fixed);

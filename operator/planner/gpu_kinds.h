@@ -11,6 +11,9 @@
 
 namespace pliant::planner {
 
+// By the labels of the node.
+GpuKind GpusOn(const NodeView& node);
+
 // The product on which a job began, if it must stay there.
 std::optional<std::string_view> FixedProduct(const JobView& job);
 

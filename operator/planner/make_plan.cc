@@ -18,11 +18,13 @@
 #include "operator/planner/estimates.h"
 #include "operator/planner/forecast.h"
 #include "operator/planner/learner_changes.h"
+#include "operator/planner/minimums.h"
 #include "operator/planner/model.h"
 #include "operator/planner/node_requests.h"
 #include "operator/planner/placement.h"
 #include "operator/planner/plan.h"
 #include "operator/planner/queue_report.h"
+#include "operator/planner/quota_room.h"
 #include "operator/planner/reasons.h"
 #include "operator/planner/sharing.h"
 
@@ -60,8 +62,8 @@ std::optional<Sharing> ShareWithProtection(const Model& model, const Policy& pol
 std::string ProductOf(const Model& model, JobIndex index, const Assignment& placed) {
   const JobView& job = *model.jobs[index].view;
   const std::span<const Claim> claims = placed.ClaimsOf(index);
-  if (job.reproducibility != Reproducibility::kBitwise) return "";
-  if (!job.gpu_product.empty() || claims.empty()) return job.gpu_product;
+  if (job.training.reproducibility != Reproducibility::kBitwise) return "";
+  if (!job.training.gpu_product.empty() || claims.empty()) return job.training.gpu_product;
   if (const auto& gpus = placed.FitOf(index).gpus) return std::string(gpus->product);
   // All nodes are of one product. A node that is gone says none.
   const auto on_known_node = std::ranges::find_if(
@@ -161,6 +163,13 @@ void PlanPool(const ClusterSnapshot& snapshot, const PoolScope& scope, const Pol
   for (const auto& [job, share] : std::views::zip(model.jobs, given.shares)) {
     if (share.learners > 0) priorities[job.queue] += job.view->priority;
   }
+  std::vector<bool> minimums_are_above_shares(model.queues.size());
+  for (const auto& [job, share] : std::views::zip(model.jobs, given.shares)) {
+    const bool above =
+        share.learners > 0 &&
+        MinimumIsAboveShare(job, priorities[job.queue], given.queues[job.queue].entitled_gpus);
+    if (above) minimums_are_above_shares[job.queue] = true;
+  }
   for (JobIndex index = 0; index < std::ssize(model.jobs); ++index) {
     const Job& job = model.jobs[index];
     if (job.is_pod) {
@@ -173,20 +182,23 @@ void PlanPool(const ClusterSnapshot& snapshot, const PoolScope& scope, const Pol
                       .entitled_gpus = fair.shares[index].entitled_gpus,
                       .entitlement = fair.shares[index].entitled_learners,
                       .demand = job.active ? job.demand : 0,
+                      .minimum = MinimumAfter(job, fair.shares[index], given.shares[index]),
                       .gpu_product = ProductOf(model, index, placed),
                       .cap = job.cap};
     if (!ends.empty()) decision.ends_at = ends[index];
     if (!starts.empty()) decision.starts_at = starts[index];
     if (!requests.by_job.empty()) decision.nodes = std::move(requests.by_job[index]);
     SortLearners(model, index, placed, decision);
-    decision.reason = WhyThisSize({.model = model,
-                                   .job = index,
-                                   .fair = fair.shares[index],
-                                   .given = given.shares[index],
-                                   .assignment = given.assignment,
-                                   .queue = given.queues[job.queue],
-                                   .priorities = priorities[job.queue],
-                                   .nodes = decision.nodes});
+    decision.reason =
+        WhyThisSize({.model = model,
+                     .job = index,
+                     .fair = fair.shares[index],
+                     .given = given.shares[index],
+                     .assignment = given.assignment,
+                     .queue = given.queues[job.queue],
+                     .priorities = priorities[job.queue],
+                     .minimums_are_above_shares = minimums_are_above_shares[job.queue],
+                     .nodes = decision.nodes});
     plan.decisions.push_back(std::move(decision));
   }
   std::vector<QueueShare> queues = ReportQueues(model, given);
@@ -219,6 +231,7 @@ Plan MakePlan(const ClusterSnapshot& snapshot, const Policy& policy, FitMemory& 
     std::ranges::sort(plan.decisions, {}, &Decision::job);
     std::ranges::sort(plan.queues, {}, &QueueShare::queue);
   }
+  AwaitRoomInQuotas(snapshot, plan);
   plan.gates_open = OpenGates(snapshot, plan.decisions);
   return plan;
 }

@@ -18,6 +18,7 @@
 #include "operator/planner/pending_pods.h"
 #include "operator/planner/sizes.h"
 #include "operator/planner/speed_sharing.h"
+#include "operator/planner/withdrawals.h"
 
 namespace pliant::planner {
 namespace {
@@ -32,14 +33,6 @@ struct FitKey {
     return std::tie(*needs, gpus, avoided) < std::tie(*other.needs, other.gpus, other.avoided);
   }
 };
-
-GpuKind GpusOf(const NodeView& node) {
-  const auto label = [&](const char* name) {
-    const auto found = node.labels.find(name);
-    return found == node.labels.end() ? std::string_view() : std::string_view(found->second);
-  };
-  return {.product = label(kGpuProductLabel), .driver = label(kGpuDriverLabel)};
-}
 
 int StateRank(const LearnerView& learner) {
   switch (learner.state) {
@@ -103,7 +96,7 @@ class Builder {
   void AddNodes() {
     for (const NodeView& view : snapshot_.nodes) {
       if (view.pool != scope_.pool.name) continue;
-      Node node{.view = &view, .name = view.name, .gpus = GpusOf(view)};
+      Node node{.view = &view, .name = view.name, .gpus = GpusOn(view)};
       if (MayStart(view)) {
         node.room = view.allocatable - view.foreign;
         node.room.gpus = std::max<std::int64_t>(node.room.gpus, 0);
@@ -325,44 +318,11 @@ class Builder {
     return at->second;
   }
 
-  bool RefusedForTooLong(const JobView& view) const {
-    return view.refused_since && snapshot_.now - *view.refused_since >= view.start_timeout;
-  }
-
-  bool NotStartedInTime(const JobView& view, const LearnerView& learner) const {
-    if (learner.state == LearnerState::kGated) return learner.refused && RefusedForTooLong(view);
-    return learner.state == LearnerState::kStarting &&
-           snapshot_.now - learner.since >= view.start_timeout;
-  }
-
   void Withdraw(Job& job) {
-    const JobView& view = *job.view;
-    for (const LearnerView& learner : view.learners) {
-      if (NotStartedInTime(view, learner)) {
-        ++job.withdrawn;
-      } else if (learner.state == LearnerState::kStarting) {
-        AgainAt(learner.since + view.start_timeout);
-      }
-    }
-    // Learners whose pods are refused were never created: the job can only have those that are
-    // present.
-    const bool refused = RefusedForTooLong(view);
-    if (view.refused_since && !refused) AgainAt(*view.refused_since + view.start_timeout);
-    if (job.withdrawn > 0 || refused) {
-      const int strikes = job.cap ? job.cap->strikes + 1 : 1;
-      // Doubled with every strike, without overflow.
-      Seconds pause = policy_.first_cap;
-      for (int strike = 1; strike < strikes && pause < policy_.longest_cap; ++strike) pause *= 2;
-      job.cap = DemandCap{.learners = job.present - job.withdrawn,
-                          .until = snapshot_.now + std::min(pause, policy_.longest_cap),
-                          .strikes = strikes};
-    } else if (job.cap && job.cap->until <= snapshot_.now) {
-      const auto running =
-          std::ranges::count(view.learners, LearnerState::kRunning, &LearnerView::state);
-      // More learners run than the cap allowed: the problem is over. Otherwise keep the strikes.
-      if (running > job.cap->learners) job.cap.reset();
-    }
-    if (job.cap && job.cap->until > snapshot_.now) AgainAt(job.cap->until);
+    const Withdrawal withdrawal = WithdrawGrants(*job.view, job.present, policy_, snapshot_.now);
+    job.withdrawn = withdrawal.learners;
+    job.cap = withdrawal.cap;
+    KeepEarliest(withdrawal.again_at, model_.again_at);
   }
 
   void SetDemand(Job& job) {
@@ -370,7 +330,7 @@ class Builder {
     const QueueView& queue = *model_.queues[job.queue].view;
     job.weight = WeightOf(view, queue);
     const LearnerCount shards = ShardLimit(view);
-    job.minimum = std::min(view.min_learners, shards);
+    job.minimum = std::min(MinimumOf(view), shards);
     job.demand = view.max_learners;
     if (job.demand > shards) {
       job.demand = shards;
@@ -390,7 +350,7 @@ class Builder {
   // A learner that holds its GPUs may stay wherever it is; a gated one only on a node where it
   // could be created too.
   bool MayStay(const Job& job, const LearnerView& learner) const {
-    if (learner.state == LearnerState::kLeaving || NotStartedInTime(*job.view, learner)) {
+    if (learner.state == LearnerState::kLeaving || IsWithdrawn(*job.view, learner, snapshot_.now)) {
       return false;
     }
     return learner.state != LearnerState::kGated ||
@@ -450,20 +410,22 @@ class Builder {
 
   void SetProtection(Job& job) {
     const JobView& view = *job.view;
-    const auto& below_since = view.below_minimum_since;
+    job.yields = view.share.yields_until && snapshot_.now < *view.share.yields_until;
+    if (job.yields) AgainAt(*view.share.yields_until);
+    const auto& below_since = view.share.below_minimum_since;
     if (below_since && snapshot_.now < *below_since + policy_.below_minimum_grace) {
       AgainAt(*below_since + policy_.below_minimum_grace);
     }
-    if (view.learners_desired == 0 || job.demand < job.minimum) return;
+    if (view.share.desired == 0 || job.demand < job.minimum) return;
     const LearnerCount size =
-        LargestEfficientSize(view, std::clamp(view.learners_desired, job.minimum, job.demand));
-    if (view.started && snapshot_.now < *view.started + view.min_runtime) {
+        LargestEfficientSize(view, std::clamp(view.share.desired, job.minimum, job.demand));
+    if (view.share.started && snapshot_.now < *view.share.started + view.min_runtime) {
       job.protected_size = size;
-      AgainAt(*view.started + view.min_runtime);
+      AgainAt(*view.share.started + view.min_runtime);
     }
-    if (view.resized && snapshot_.now < *view.resized + view.cooldown) {
+    if (view.share.resized && snapshot_.now < *view.share.resized + view.cooldown) {
       job.frozen_size = size;
-      AgainAt(*view.resized + view.cooldown);
+      AgainAt(*view.share.resized + view.cooldown);
     }
   }
 

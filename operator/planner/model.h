@@ -96,8 +96,9 @@ struct Job {
   // not shrunk below this size: it is in its minimum runtime
   std::optional<LearnerCount> protected_size;
   std::optional<LearnerCount> frozen_size;  // kept at this size: it is in its cooldown
+  bool yields = false;  // takes only GPUs that no other job wants: see JobShare::yields_until
 
-  bool admitted_before() const { return view->learners_desired > 0 || present > 0; }
+  bool admitted_before() const { return view->share.desired > 0 || present > 0; }
   const Resources& needs() const { return view->needs.resources; }
   LearnerCount StartedAt(NodeIndex node) const;
   LearnerCount HeldOn(NodeIndex node) const;

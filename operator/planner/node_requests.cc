@@ -55,7 +55,7 @@ class Requesting {
   // Whether it has waited long enough; otherwise it will have at `again_at`.
   bool IsDue(JobIndex job, std::optional<WallTime>& again_at) const {
     const JobView& view = *model_.jobs[job].view;
-    const WallTime due = view.waiting_since.value_or(view.submitted) + policy_.request_nodes_after;
+    const WallTime due = view.waiting.since.value_or(view.submitted) + policy_.request_nodes_after;
     if (model_.snapshot->now >= due) return true;
     KeepEarliest(due, again_at);
     return false;
@@ -128,8 +128,9 @@ class Requesting {
   // one that has begun.
   std::string ProductFor(JobIndex index, LearnerCount learners) const {
     const Job& job = model_.jobs[index];
-    const bool is_bitwise = job.view->reproducibility == Reproducibility::kBitwise;
-    if (!is_bitwise || !job.view->gpu_product.empty()) return job.view->gpu_product;
+    const bool is_bitwise = job.view->training.reproducibility == Reproducibility::kBitwise;
+    if (!is_bitwise || !job.view->training.gpu_product.empty())
+      return job.view->training.gpu_product;
     const std::vector<NodeIndex>& nodes = sharing_.assignment.FitOf(index).nodes;
     if (nodes.empty()) return "";
     // Requests would go to idle GPUs of any product, and make no node come.

@@ -43,10 +43,10 @@ std::deque<JobView> JobsOfPendingPods(const ClusterSnapshot& snapshot, const Poo
     jobs.push_back({.key = {.name_space = "", .name = pod->name_space + "/" + pod->name, .uid = ""},
                     .queue = std::string(kQueueOfPods),
                     .pool = pool.name,
-                    .logical_shards =
-                        static_cast<int>(std::min<std::int64_t>(pod->needs.resources.gpus, 1024)),
-                    .reproducibility = Reproducibility::kStatistical,
                     .needs = pod->needs,
+                    .training = {.logical_shards = static_cast<int>(
+                                     std::min<std::int64_t>(pod->needs.resources.gpus, 1024)),
+                                 .reproducibility = Reproducibility::kStatistical},
                     .submitted = pod->since});
   }
   return jobs;

@@ -9,6 +9,8 @@ std::string_view ToString(ReasonCode code) {
   switch (code) {
     case ReasonCode::kFairShare:
       return "FairShare";
+    case ReasonCode::kBelowShare:
+      return "BelowShare";
     case ReasonCode::kMaximum:
       return "Maximum";
     case ReasonCode::kMinimum:
@@ -27,6 +29,8 @@ std::string_view ToString(ReasonCode code) {
       return "Quota";
     case ReasonCode::kCooldown:
       return "Cooldown";
+    case ReasonCode::kYields:
+      return "Yields";
     case ReasonCode::kMinRuntime:
       return "MinRuntime";
     case ReasonCode::kGrantWithdrawn:

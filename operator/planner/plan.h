@@ -42,6 +42,7 @@ struct Policy {
 
 enum class ReasonCode {
   kFairShare,       // its share by priority
+  kBelowShare,      // minimums of others in its queue are above their shares
   kMaximum,         // its maxLearners
   kMinimum,         // its minimum, which is above its share
   kNoFasterSize,    // the next sizes would not be faster; the rest goes to others
@@ -52,6 +53,7 @@ enum class ReasonCode {
   kQuota,           // its namespace may not hold more GPUs
   kCooldown,        // was resized less than its cooldown ago
   kMinRuntime,      // is in its minimum runtime
+  kYields,          // its owner's edit gave GPUs to others a moment ago, and they keep them
   kGrantWithdrawn,  // learners granted to it did not start
   kBelowMinimum,    // its minimum no longer fits; keeps what it has for a while
   kReleased,        // was below its minimum for too long: checkpointed and queued
@@ -86,6 +88,8 @@ struct Reason {
 struct NewLearner {
   std::string node;
   std::string hostname;  // the node's kHostnameLabel; "": it has none
+  // The quotas of its namespace have no room for its pod before others have ended.
+  bool waits_for_quota = false;
   bool operator==(const NewLearner&) const = default;
 };
 
@@ -105,8 +109,10 @@ struct Decision {
   // Its part of its queue's share, before sizes and nodes are considered. Ignores cooldowns and
   // minimum runtimes, as does `entitlement`.
   std::int64_t entitled_gpus = 0;
-  LearnerCount entitlement = 0;    // learners that it has within that share
-  LearnerCount demand = 0;         // maximum it could use now
+  LearnerCount entitlement = 0;  // learners that it has within that share
+  LearnerCount demand = 0;       // maximum it could use now
+  // To be passed as JobShare::admitted_minimum of the next snapshot; absent: it has no place.
+  std::optional<LearnerCount> minimum;
   std::vector<std::string> keep;   // by name
   std::vector<std::string> drop;   // by name
   std::vector<NewLearner> create;  // gated pods to create, each for its node; sorted by node

@@ -104,7 +104,7 @@ std::string Budget(const ReasonFacts& facts) {
 
 // "41 % efficiency, minEfficiency is 0.5"; at most two decimals
 std::string Efficiency(const JobView& view, LearnerCount learners) {
-  const int percent = view.min_efficiency;
+  const int percent = view.training.min_efficiency;
   std::string text =
       Sentence(EfficiencyWith(view, learners), " % efficiency, minEfficiency is ", percent / 100);
   if (percent % 100 != 0) text += Sentence(".", percent % 100 / 10);
@@ -175,7 +175,7 @@ Reason NoFasterSize(const ReasonFacts& facts) {
             Sentence(Gpus(facts), SizesPassedOver(facts), FairShare(facts))};
   }
   return {ReasonCode::kNoFasterSize,
-          Sentence(Gpus(facts), "with ", job.view->logical_shards,
+          Sentence(Gpus(facts), "with ", job.view->training.logical_shards,
                    " logical shards the next larger sizes are no faster; ", FairShare(facts))};
 }
 
@@ -186,7 +186,7 @@ Reason AtDemand(const ReasonFacts& facts) {
       break;
     case DemandLimit::kShards:
       return {ReasonCode::kShardLimit,
-              Sentence(Gpus(facts), "all that its ", job.view->logical_shards,
+              Sentence(Gpus(facts), "all that its ", job.view->training.logical_shards,
                        " logical shards can use, though maxLearners is ", job.view->max_learners)};
     case DemandLimit::kProgram:
       return {ReasonCode::kProgramAsked, Sentence(Gpus(facts), "the program asked for ",
@@ -210,12 +210,20 @@ Reason AtDemand(const ReasonFacts& facts) {
           Sentence(Gpus(facts), "all that it asks for (maxLearners ", job.view->max_learners, ")")};
 }
 
-// Whether the minimum is more than priority alone would give.
-bool MinimumIsAboveShare(const ReasonFacts& facts) {
+// Whether its minimum is more than priority alone would give.
+bool HasMinimumAboveShare(const ReasonFacts& facts) {
   const Job& job = facts.model.jobs[facts.job];
   return IsByWeight(facts) && facts.given.learners == job.minimum &&
-         job.minimum * job.needs().gpus * facts.priorities >
-             job.view->priority * facts.queue.entitled_gpus;
+         MinimumIsAboveShare(job, facts.priorities, facts.queue.entitled_gpus);
+}
+
+// GPUs that it has less than priority would give, because minimums of others in its queue are above
+// their shares.
+std::int64_t GpusBelowShare(const ReasonFacts& facts) {
+  if (!IsByWeight(facts) || !facts.minimums_are_above_shares) return 0;
+  const Job& job = facts.model.jobs[facts.job];
+  const std::int64_t share = job.view->priority * facts.queue.entitled_gpus / facts.priorities;
+  return share - facts.given.learners * job.needs().gpus;
 }
 
 // ", all with GPUs of product NVIDIA-L4 and driver 580.95.05, because it is bitwise"; "" if it may
@@ -253,23 +261,29 @@ Reason Admitted(const ReasonFacts& facts) {
   if (!is_fair && job.frozen_size == facts.given.learners) {
     return {ReasonCode::kCooldown,
             Sentence(Gpus(facts), "resized a moment ago, left alone until ",
-                     UtcTime(*job.view->resized + job.view->cooldown), "; fair would be ",
+                     UtcTime(*job.view->share.resized + job.view->cooldown), "; fair would be ",
                      facts.fair.learners * job.needs().gpus)};
   }
   if (!is_fair && job.protected_size && facts.given.learners > facts.fair.learners) {
-    return {ReasonCode::kMinRuntime, Sentence(Gpus(facts), "not shrunk before ",
-                                              UtcTime(*job.view->started + job.view->min_runtime),
-                                              " (minRuntimeSeconds); fair would be ",
-                                              facts.fair.learners * job.needs().gpus)};
+    return {
+        ReasonCode::kMinRuntime,
+        Sentence(Gpus(facts), "not shrunk before ",
+                 UtcTime(*job.view->share.started + job.view->min_runtime),
+                 " (minRuntimeSeconds); fair would be ", facts.fair.learners * job.needs().gpus)};
   }
   if (facts.given.learners >= job.demand) return AtDemand(facts);
+  if (job.yields) {
+    return {ReasonCode::kYields,
+            Sentence(Gpus(facts), "an edit of it gave GPUs to others, which keep them until ",
+                     UtcTime(*job.view->share.yields_until), "; ", FairShare(facts))};
+  }
   if (!facts.model.QueueOf(facts.job).exists) {
     return {ReasonCode::kQueueMissing,
             Sentence(Gpus(facts), "there is no queue ", NameOfQueue(facts),
                      ", so it does not grow: change spec.queue while the job is suspended, or "
                      "create the queue")};
   }
-  if (MinimumIsAboveShare(facts)) {
+  if (HasMinimumAboveShare(facts)) {
     return {ReasonCode::kMinimum,
             Sentence(Gpus(facts), "minLearners ", job.minimum, " is above its ", FairShare(facts))};
   }
@@ -298,6 +312,11 @@ Reason Admitted(const ReasonFacts& facts) {
                        FairShare(facts))};
     case StoppedBy::kOthers:
       break;
+  }
+  if (const std::int64_t below = GpusBelowShare(facts); below > 0) {
+    return {ReasonCode::kBelowShare,
+            Sentence(Gpus(facts), below, " less than its ", FairShare(facts),
+                     ": minimums of others in this queue are above theirs")};
   }
   return {ReasonCode::kFairShare, Sentence(Gpus(facts), SizesPassedOver(facts), FairShare(facts))};
 }
@@ -406,6 +425,10 @@ Reason WhySharedOut(const ReasonFacts& facts) {
 }
 
 }  // namespace
+
+bool MinimumIsAboveShare(const Job& job, std::int64_t priorities, std::int64_t entitled_gpus) {
+  return job.minimum * job.needs().gpus * priorities > job.view->priority * entitled_gpus;
+}
 
 Reason WhyThisSize(const ReasonFacts& facts) {
   Reason reason = WhySharedOut(facts);

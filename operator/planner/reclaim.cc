@@ -95,7 +95,7 @@ class Reclaiming {
           assignment_.ClaimsOf(job), [&](const Claim& claim) { return is_useful[claim.node]; });
       if (!useful || !IsBorrower(model_.jobs[job].queue)) continue;
       const JobView& view = *model_.jobs[job].view;
-      borrowers.push_back({job, view.started.value_or(model_.snapshot->now), view.priority});
+      borrowers.push_back({job, view.share.started.value_or(model_.snapshot->now), view.priority});
     }
     std::ranges::sort(borrowers, [](const Borrower& left, const Borrower& right) {
       return std::tuple(right.started, left.priority, right.job) <

@@ -72,7 +72,7 @@ void Reservations::ReleaseAll() {
 bool Reservations::KeepsIdleGpus(JobIndex job, bool at_once) {
   const JobView& view = *model_.jobs[job].view;
   const WallTime now = model_.snapshot->now;
-  WallTime begin = view.waiting_since.value_or(view.submitted);
+  WallTime begin = view.waiting.since.value_or(view.submitted);
   if (now < begin) return false;
   if (!at_once) begin += policy_.reserve_after;
   return IsOn(begin, policy_.reserve_for, policy_.reserve_after, now, again_at_);

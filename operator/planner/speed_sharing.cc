@@ -18,8 +18,9 @@ constexpr std::int64_t kShortestSeconds = 3600 / 16;
 
 // Thousandths.
 std::int64_t ShortnessOf(const JobView& job) {
-  if (!job.alone_seconds) return 1000;
-  const std::int64_t times = std::max<std::int64_t>(*job.alone_seconds, 0) / kShortestSeconds;
+  if (!job.training.alone_seconds) return 1000;
+  const std::int64_t times =
+      std::max<std::int64_t>(*job.training.alone_seconds, 0) / kShortestSeconds;
   const auto octave = std::bit_width(static_cast<std::uint64_t>(times));
   return kShortness[std::min<std::size_t>(octave, kShortness.size() - 1)];
 }
@@ -32,8 +33,8 @@ LearnerCount UsefulSize(const SpeedCurve& curve, LearnerCount minimum, LearnerCo
 // Null: the job shares as if its speed were in proportion to its learners, because it is, or is not
 // known, or the queue does not look at speeds.
 const SpeedCurve* SharedCurve(const JobView& job, const QueueView& queue) {
-  if (queue.policy != QueuePolicy::kThroughput || job.speeds.empty()) return nullptr;
-  return IsLinear(job.speeds, job.max_learners) ? nullptr : &job.speeds;
+  if (queue.policy != QueuePolicy::kThroughput || job.training.speeds.empty()) return nullptr;
+  return IsLinear(job.training.speeds, job.max_learners) ? nullptr : &job.training.speeds;
 }
 
 }  // namespace
@@ -55,11 +56,12 @@ void LimitBySpeed(const QueueView& queue, std::deque<SpeedCurve>& efficient_spee
   lower(LargestEfficientSize(view, job.demand), DemandLimit::kEfficiency);
   const SpeedCurve* curve = SharedCurve(view, queue);
   if (curve == nullptr) return;
-  if (view.min_efficiency > 0) curve = &efficient_speeds.emplace_back(EfficientSpeeds(view));
+  if (view.training.min_efficiency > 0)
+    curve = &efficient_speeds.emplace_back(EfficientSpeeds(view));
   const LearnerCount fastest = UsefulSize(*curve, job.minimum, job.demand);
   // Not only what it may not have would be faster.
-  const bool is_fastest =
-      view.min_efficiency == 0 || UsefulSize(view.speeds, job.minimum, job.demand) == fastest;
+  const bool is_fastest = view.training.min_efficiency == 0 ||
+                          UsefulSize(view.training.speeds, job.minimum, job.demand) == fastest;
   lower(fastest, is_fastest ? DemandLimit::kSpeed : DemandLimit::kEfficiency);
   job.speeds.emplace(*curve, job.minimum, job.demand);
 }

@@ -113,6 +113,7 @@ void Describe(auto& to, T& learner) {
   to.Time("since", learner.since);
   to.Flag("member", learner.member);
   to.Flag("refused", learner.refused);
+  to.Flag("unschedulable", learner.unschedulable);
 }
 
 template <Is<planner::DemandCap> T>
@@ -154,6 +155,35 @@ void Describe(auto& to, T& pool) {
   to.Flag("yields", pool.yields);
 }
 
+template <Is<planner::JobTraining> T>
+void Describe(auto& to, T& training) {
+  to.Number("logicalShards", training.logical_shards, kShards);
+  to.Numbers("speeds", training.speeds, kSpeed);
+  to.Number("minEfficiencyPercent", training.min_efficiency, kEfficiencyPercent);
+  to.Enum("reproducibility", training.reproducibility);
+  to.Text("gpuProduct", training.gpu_product);
+  to.Number("remainingSeconds", training.remaining_seconds, kSeconds);
+  to.Number("aloneSeconds", training.alone_seconds, Bounds{});
+  to.Number("holdPercent", training.hold_percent, kPercent);
+}
+
+template <Is<planner::JobWaiting> T>
+void Describe(auto& to, T& waiting) {
+  to.Time("since", waiting.since);
+  to.Number("attainedGpuSeconds", waiting.attained_gpu_seconds, kAttained);
+  to.Time("attainedAt", waiting.attained_at);
+}
+
+template <Is<planner::JobShare> T>
+void Describe(auto& to, T& share) {
+  to.Number("desiredLearners", share.desired, kCount);
+  to.Number("admittedMinimum", share.admitted_minimum, kLearners);
+  to.Time("started", share.started);
+  to.Time("resized", share.resized);
+  to.Time("belowMinimumSince", share.below_minimum_since);
+  to.Time("yieldsUntil", share.yields_until);
+}
+
 template <Is<planner::JobView> T>
 void Describe(auto& to, T& job) {
   to.Job(job.key);
@@ -164,26 +194,14 @@ void Describe(auto& to, T& job) {
   to.Number("minLearners", job.min_learners, kLearners);
   to.Number("maxLearners", job.max_learners, kLearners);
   to.Number("learnersAsked", job.learners_asked, kCount);
-  to.Number("logicalShards", job.logical_shards, kShards);
-  to.Numbers("speeds", job.speeds, kSpeed);
-  to.Number("minEfficiencyPercent", job.min_efficiency, kEfficiencyPercent);
-  to.Enum("reproducibility", job.reproducibility);
   to.Object("needs", job.needs);
   to.Enum("placement", job.placement);
-  to.Text("gpuProduct", job.gpu_product);
+  to.Object("training", job.training);
   to.Flag("suspended", job.suspended);
   to.Flag("finished", job.finished);
   to.Time("submitted", job.submitted);
-  to.Time("waitingSince", job.waiting_since);
-  to.Number("attainedGpuSeconds", job.attained_gpu_seconds, kAttained);
-  to.Time("attainedAt", job.attained_at);
-  to.Number("desiredLearners", job.learners_desired, kCount);
-  to.Time("started", job.started);
-  to.Time("resized", job.resized);
-  to.Time("belowMinimumSince", job.below_minimum_since);
-  to.Number("remainingSeconds", job.remaining_seconds, kSeconds);
-  to.Number("aloneSeconds", job.alone_seconds, Bounds{});
-  to.Number("holdPercent", job.hold_percent, kPercent);
+  to.Object("waiting", job.waiting);
+  to.Object("share", job.share);
   to.Duration("minRuntimeSeconds", job.min_runtime, kSeconds);
   to.Duration("cooldownSeconds", job.cooldown, kSeconds);
   to.Duration("startTimeoutSeconds", job.start_timeout, kSeconds);
@@ -244,6 +262,7 @@ template <Is<planner::NewLearner> T>
 void Describe(auto& to, T& learner) {
   to.Text("node", learner.node);
   to.Text("hostname", learner.hostname);
+  to.Flag("waitsForQuota", learner.waits_for_quota);
 }
 
 template <Is<planner::NodeRequest> T>
@@ -260,6 +279,7 @@ void Describe(auto& to, T& decision) {
   to.Number("entitledGpus", decision.entitled_gpus, Bounds{});
   to.Number("entitlement", decision.entitlement, kCount);
   to.Number("demand", decision.demand, kCount);
+  to.Number("minimum", decision.minimum, kLearners);
   to.Texts("keep", decision.keep);
   to.Texts("drop", decision.drop);
   to.List("create", decision.create, kMaxItems);

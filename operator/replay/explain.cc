@@ -78,8 +78,12 @@ std::string OfJob(const JobView& job, const Decision& decision) {
   text += Format(
       "  its spec: priority {}, minLearners {}, maxLearners {}, gpusPerLearner {}, {} logical "
       "shards, {}\n",
-      job.priority, job.min_learners, job.max_learners, gpus_each, job.logical_shards,
-      ToString(job.reproducibility));
+      job.priority, job.min_learners, job.max_learners, gpus_each, job.training.logical_shards,
+      ToString(job.training.reproducibility));
+  if (decision.minimum && *decision.minimum < job.min_learners) {
+    text +=
+        Format("  minLearners counts as {}: it was raised while the job ran\n", *decision.minimum);
+  }
   if (decision.starts_at)
     text += Format("  expected to start at {}\n", InMinutes(*decision.starts_at));
   if (decision.ends_at) text += Format("  expected to end at {}\n", InMinutes(*decision.ends_at));

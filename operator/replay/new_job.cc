@@ -52,8 +52,8 @@ Result<planner::JobView> NewJob(const std::string& yaml, const api::JobSettings&
   view.key = {.name_space = job.meta.name_space, .name = job.meta.name};
   view.key.uid = StandInUid(view.key);
   view.pool = PoolOfQueue(snapshot, spec.queue);
-  view.logical_shards = training.logical_shards;
-  view.reproducibility = training.reproducibility;
+  view.training.logical_shards = training.logical_shards;
+  view.training.reproducibility = training.reproducibility;
   view.submitted = snapshot.now;
   const bool exists = std::ranges::any_of(snapshot.jobs, [&](const planner::JobView& each) {
     return each.key.name_space == view.key.name_space && each.key.name == view.key.name;

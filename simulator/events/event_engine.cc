@@ -138,8 +138,8 @@ class Engine {
 
   void TellSpeeds(planner::JobView& view) {
     planner::SpeedCurve speeds = cluster_.JobOf(view).clock.Speeds();
-    if (!IsNews(view.speeds, speeds)) return;
-    view.speeds = std::move(speeds);
+    if (!IsNews(view.training.speeds, speeds)) return;
+    view.training.speeds = std::move(speeds);
     RequestPlan();
   }
 

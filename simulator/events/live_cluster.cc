@@ -8,6 +8,7 @@
 #include <utility>
 #include <variant>
 
+#include "operator/planner/carry_out.h"
 #include "operator/speed/resize_cost.h"
 
 namespace pliant::simulator {
@@ -82,7 +83,7 @@ void LiveCluster::Arrive(std::size_t index) {
   LiveJob& job = live_[index];
   JobView view = job.spec->view;
   if (!job.spec->is_present) view.submitted = snapshot_.now;
-  if (options_.speeds != KnownSpeeds::kNone) view.speeds = job.clock.Speeds();
+  if (options_.speeds != KnownSpeeds::kNone) view.training.speeds = job.clock.Speeds();
   const auto at = std::ranges::lower_bound(snapshot_.jobs, view.key, {}, &JobView::key);
   snapshot_.jobs.insert(at, std::move(view));
   job.counted_to = now_;
@@ -103,7 +104,7 @@ void LiveCluster::Adopt(LiveJob& job) {
                   LearnerLeft{IndexOf(job), learner.name});
     }
   }
-  job.attained_gpu_seconds = static_cast<double>(view.attained_gpu_seconds);
+  job.attained_gpu_seconds = static_cast<double>(view.waiting.attained_gpu_seconds);
   Update(job);
 }
 
@@ -177,8 +178,9 @@ int LiveCluster::HoldPercentOf(const JobView& view) const {
   }
   const auto members = std::ranges::count_if(
       view.learners, [](const LearnerView& learner) { return learner.member; });
-  const double remaining = view.remaining_seconds ? static_cast<double>(*view.remaining_seconds)
-                                                  : std::numeric_limits<double>::infinity();
+  const double remaining = view.training.remaining_seconds
+                               ? static_cast<double>(*view.training.remaining_seconds)
+                               : std::numeric_limits<double>::infinity();
   return speed::HoldPercent(cost, static_cast<int>(members), remaining);
 }
 
@@ -186,26 +188,26 @@ void LiveCluster::Refresh() {
   for (JobView& view : snapshot_.jobs) {
     LiveJob& job = JobOf(view);
     Count(job);
-    view.attained_gpu_seconds = static_cast<std::int64_t>(job.attained_gpu_seconds);
-    view.attained_at = snapshot_.now;
+    view.waiting.attained_gpu_seconds = static_cast<std::int64_t>(job.attained_gpu_seconds);
+    view.waiting.attained_at = snapshot_.now;
     const double alone = job.clock.work().SecondsAlone(job.clock.state());
-    view.alone_seconds.reset();
-    view.remaining_seconds.reset();
+    view.training.alone_seconds.reset();
+    view.training.remaining_seconds.reset();
     if (std::isfinite(alone)) {
-      view.alone_seconds = static_cast<std::int64_t>(alone);
+      view.training.alone_seconds = static_cast<std::int64_t>(alone);
       if (job.clock.speed() > 0) {
-        view.remaining_seconds = static_cast<std::int64_t>(alone / job.clock.speed());
+        view.training.remaining_seconds = static_cast<std::int64_t>(alone / job.clock.speed());
       }
     }
-    view.hold_percent = HoldPercentOf(view);
+    view.training.hold_percent = HoldPercentOf(view);
     const auto present = std::ranges::count_if(view.learners, [](const LearnerView& learner) {
       return learner.state != LearnerState::kLeaving;
     });
-    const bool lacks = view.learners_desired > 0 && present < view.min_learners;
+    const bool lacks = view.share.desired > 0 && present < MinimumOf(view);
     if (!lacks) {
-      view.below_minimum_since.reset();
-    } else if (!view.below_minimum_since) {
-      view.below_minimum_since = snapshot_.now;
+      view.share.below_minimum_since.reset();
+    } else if (!view.share.below_minimum_since) {
+      view.share.below_minimum_since = snapshot_.now;
     }
   }
 }
@@ -217,8 +219,8 @@ void LiveCluster::CarryOut(const planner::Plan& plan) {
     LiveJob& job = live_[job_index_.at(decision.job)];
     JobView& view = *ViewOf(job);
     view.cap = decision.cap;
-    view.gpu_product = decision.gpu_product;
-    SetDesired(view, decision.to);
+    view.training.gpu_product = decision.gpu_product;
+    SetShare(view, decision);
     if (decision.ChangesNothing()) continue;
     const bool trained = job.clock.trains();
     if (trained && decision.to > 0) ++job.record->resizes;
@@ -265,17 +267,10 @@ std::vector<JobView*> LiveCluster::Learn(const LiveJob& job) {
   return views;
 }
 
-void LiveCluster::SetDesired(JobView& view, int to) {
-  if (to == view.learners_desired) return;
-  if (view.learners_desired == 0) {
-    view.started = snapshot_.now;
-    view.waiting_since.reset();
-  } else if (to == 0) {
-    view.waiting_since = snapshot_.now;
-  } else {
-    view.resized = snapshot_.now;
-  }
-  view.learners_desired = to;
+void LiveCluster::SetShare(JobView& view, const Decision& decision) {
+  if (view.share.desired == 0 && decision.to > 0) view.waiting.since.reset();
+  if (view.share.desired > 0 && decision.to == 0) view.waiting.since = snapshot_.now;
+  view.share = planner::ShareAfter(view.share, decision, snapshot_.now);
 }
 
 void LiveCluster::Drop(JobView& view, LiveJob& job, const Decision& decision) {

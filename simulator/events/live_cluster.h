@@ -109,7 +109,7 @@ class LiveCluster {
   planner::Seconds HalfLifeOf(const LiveJob& job) const;
   void Adopt(LiveJob& job);
   void Update(LiveJob& job);
-  void SetDesired(planner::JobView& view, int to);
+  void SetShare(planner::JobView& view, const planner::Decision& decision);
   void Create(planner::JobView& view, LiveJob& job, planner::Decision& decision);
   void Drop(planner::JobView& view, LiveJob& job, const planner::Decision& decision);
   void Leave(planner::LearnerView& learner, std::size_t job, std::int64_t after);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "operator/planner/carry_out.h"
 #include "operator/planner/fit_memory.h"
 #include "operator/planner/plan.h"
 #include "tests/bench/operator/rows.h"
@@ -77,8 +78,7 @@ class Cluster {
                                 .created = snapshot_.now,
                                 .since = snapshot_.now});
       }
-      if (job.learners_desired == 0 && decision.to > 0) job.started = snapshot_.now;
-      job.learners_desired = decision.to;
+      job.share = ShareAfter(job.share, decision, snapshot_.now);
     }
   }
 
@@ -158,8 +158,8 @@ class Cluster {
     if (needs_a100) job.needs.node_selector = {{"gpu", "a100"}};
     if (size_.by_speed) {
       job.max_learners = 64;
-      job.speeds = NewCurve(job.max_learners);
-      job.alone_seconds = Draw(60, 1'000'000);
+      job.training.speeds = NewCurve(job.max_learners);
+      job.training.alone_seconds = Draw(60, 1'000'000);
     }
     job.finished = Draw(1, 10) <= 3;
     job.suspended = DrawOneIn(10);

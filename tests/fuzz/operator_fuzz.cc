@@ -107,7 +107,7 @@ void ActOn(const api::ElasticTrainingJob& job) {
   }
   view.soft_state.checked_template.check =
       TemplateCheck{.generation = job.meta.generation, .accepted = true};
-  view.soft_state.meter.gpu_seconds = static_cast<double>(job.status.attained_gpu_seconds);
+  view.soft_state.meter.gpu_seconds = static_cast<double>(job.status.waiting.attained_gpu_seconds);
   planner::ClusterSnapshot snapshot{
       .now = now,
       .nodes =

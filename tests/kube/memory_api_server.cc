@@ -271,28 +271,41 @@ HttpResponse MemoryApiServer::Create(const RequestTarget& collection, json objec
   return Ok(*Find(path), 201);
 }
 
+// The GPUs of a pod that a quota counts: none once it has ended.
+std::int64_t MemoryApiServer::CountedGpus(const json& pod) {
+  const std::string phase = pod.value("/status/phase"_json_pointer, "");
+  if (phase == "Succeeded" || phase == "Failed") return 0;
+  std::int64_t gpus = 0;
+  for (const json& container : pod.value("/spec/containers"_json_pointer, json::array())) {
+    gpus += std::stoll(
+        container.value("/resources/limits/nvidia.com~1gpu"_json_pointer, std::string("0")));
+  }
+  return gpus;
+}
+
+void MemoryApiServer::NoteRelease(const std::string& path, const Object& before,
+                                  const Object& after) {
+  if (quota_lag == Duration::zero() || before == nullptr || !path.contains("/pods/")) return;
+  const std::int64_t released = CountedGpus(*before) - (after == nullptr ? 0 : CountedGpus(*after));
+  if (released <= 0) return;
+  released_[before->at("metadata").at("namespace")].emplace_back(
+      Clock() + std::chrono::ceil<std::chrono::milliseconds>(quota_lag), released);
+}
+
 // The message of a server that refuses GPUs because of a quota; "" if it allows them.
 std::string MemoryApiServer::ExceededQuota(const RequestTarget& target, const json& pod) const {
   constexpr const char* kResource = "requests.nvidia.com/gpu";
-  const auto gpus_of = [](const json& of) {
-    std::int64_t gpus = 0;
-    for (const json& container : of.value("/spec/containers"_json_pointer, json::array())) {
-      gpus += std::stoll(
-          container.value("/resources/limits/nvidia.com~1gpu"_json_pointer, std::string("0")));
-    }
-    return gpus;
-  };
   const std::string of_namespace = "/api/v1/namespaces/" + target.ns;
   std::int64_t used = 0;
-  for (const auto& [path, other] : All(of_namespace + "/pods")) {
-    const std::string phase = other->value("/status/phase"_json_pointer, "");
-    if (phase != "Succeeded" && phase != "Failed") used += gpus_of(*other);
+  for (const auto& [path, other] : All(of_namespace + "/pods")) used += CountedGpus(*other);
+  if (const auto released = released_.find(target.ns); released != released_.end()) {
+    for (const auto& [until, gpus] : released->second) used += Clock() < until ? gpus : 0;
   }
   for (const auto& [path, quota] : All(of_namespace + "/resourcequotas")) {
     const json hard = quota->value("/spec/hard"_json_pointer, json::object());
     if (!hard.contains(kResource)) continue;
     const std::int64_t most = std::stoll(hard.at(kResource).get<std::string>());
-    const std::int64_t asked = gpus_of(pod);
+    const std::int64_t asked = CountedGpus(pod);
     if (asked == 0 || used + asked <= most) continue;
     return Format(
         "pods \"{}\" is forbidden: exceeded quota: {}, requested: {}={}, used: {}={}, limited: "
@@ -504,6 +517,7 @@ void MemoryApiServer::Store(const std::string& path, json object) {
 
 void MemoryApiServer::Tell(const std::string& path, Object before, Object after,
                            std::int64_t version) {
+  NoteRelease(path, before, after);
   events_.push_back({version, path, std::move(before), after});
   if (events_.size() > options_.history) {
     forgotten_ = events_.front().version;

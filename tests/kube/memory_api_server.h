@@ -80,6 +80,9 @@ class MemoryApiServer final : public HttpTransport {
   // A validating webhook: the reason to refuse (403) an object before it is created; "" to accept
   // it.
   std::function<std::string(const std::string& path, const Json& object)> refuse;
+  // A quota counts a pod for this long after it has ended or is gone, as one does that a controller
+  // counts again.
+  Duration quota_lag{};
 
  private:
   struct Kind {
@@ -98,6 +101,8 @@ class MemoryApiServer final : public HttpTransport {
   HttpResponse List(const RequestTarget& target) const;
   HttpResponse Get(const RequestTarget& target) const;
   HttpResponse Create(const RequestTarget& target, Json object);
+  static std::int64_t CountedGpus(const Json& pod);
+  void NoteRelease(const std::string& path, const Object& before, const Object& after);
   std::string ExceededQuota(const RequestTarget& target, const Json& pod) const;
   HttpResponse Update(const RequestTarget& target, Json object);
   HttpResponse Patch(const RequestTarget& target, const Json& patch);
@@ -135,6 +140,9 @@ class MemoryApiServer final : public HttpTransport {
   std::int64_t forgotten_ = 99;  // changes up to this version are dropped
   std::int64_t uids_ = 0;
   std::int64_t addresses_ = 0;
+  // GPUs of pods that no longer count, with the time until which a quota still counts them. By
+  // namespace.
+  std::map<std::string, std::vector<std::pair<api::WallTime, std::int64_t>>> released_;
 };
 
 }  // namespace pliant::kube

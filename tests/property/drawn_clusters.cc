@@ -38,9 +38,9 @@ void DrawProducts(ClusterSnapshot& snapshot) {
   }
   for (JobView& job : snapshot.jobs) {
     if (DrawOneIn(4))
-      job.reproducibility = Reproducibility::kStatistical;
+      job.training.reproducibility = Reproducibility::kStatistical;
     else if (DrawOneIn(4))
-      job.gpu_product = std::to_string(Draw(1, 2));
+      job.training.gpu_product = std::to_string(Draw(1, 2));
   }
 }
 
@@ -78,7 +78,7 @@ ClusterSnapshot DrawCluster(Disorder disorder) {
     if (DrawOneIn(8)) job.Suspended();
     if (DrawOneIn(4)) job.Resized(Seconds{3590});
     if (DrawOneIn(8)) job.Started(Seconds{3590}, Seconds{60});
-    if (DrawOneIn(8)) job.view.below_minimum_since = kStart + Seconds{Draw(3200, 3599)};
+    if (DrawOneIn(8)) job.view.share.below_minimum_since = kStart + Seconds{Draw(3200, 3599)};
     if (DrawOneIn(8))
       job.view.cap = DemandCap{.learners = Draw(0, 3), .until = kStart + Seconds{Draw(3500, 3700)}};
     const int groups = Draw(0, 3);
@@ -140,9 +140,9 @@ void DrawSpeeds(ClusterSnapshot& snapshot, Curves curves, bool of_all_jobs) {
   for (JobView& job : snapshot.jobs) {
     if (of_all_jobs || !DrawOneIn(3)) {
       // The curve may end before maxLearners.
-      job.speeds = DrawCurve(Draw(1, job.max_learners + 2), curves);
+      job.training.speeds = DrawCurve(Draw(1, job.max_learners + 2), curves);
     }
-    if (DrawOneIn(2)) job.alone_seconds = 1 << Draw(1, 20);
+    if (DrawOneIn(2)) job.training.alone_seconds = 1 << Draw(1, 20);
   }
 }
 

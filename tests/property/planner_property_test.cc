@@ -129,14 +129,15 @@ RC_GTEST_PROP(PlannerProperty, ABitwiseJobGetsGpusOfOneKind, ()) {
   const Plan plan = MakePlan(snapshot, {});
   for (const Decision& decision : plan.decisions) {
     const JobView& job = Find(snapshot, decision.job);
-    if (job.reproducibility != Reproducibility::kBitwise) continue;
+    if (job.training.reproducibility != Reproducibility::kBitwise) continue;
     std::set<Kind> kinds;
     for (const NewLearner& learner : decision.create) {
       kinds.insert(KindOf(*Find(snapshot, learner.node)));
     }
     RC_ASSERT(kinds.size() <= 1u);
     if (!kinds.empty()) RC_ASSERT(kinds.begin()->first == decision.gpu_product);
-    if (!job.gpu_product.empty()) RC_ASSERT(decision.gpu_product == job.gpu_product);
+    if (!job.training.gpu_product.empty())
+      RC_ASSERT(decision.gpu_product == job.training.gpu_product);
   }
 }
 
@@ -154,7 +155,7 @@ RC_GTEST_PROP(PlannerProperty, ABitwiseJobWaitsOnlyIfItFitsNoKind, ()) {
   for (int index = 0; index < jobs; ++index) {
     const LearnerCount learners = Draw(1, 6);
     JobOf job(Format("j{}", index), learners, learners);
-    if (DrawOneIn(2)) job.view.reproducibility = Reproducibility::kStatistical;
+    if (DrawOneIn(2)) job.view.training.reproducibility = Reproducibility::kStatistical;
     snapshot.jobs.push_back(job.Shards(4096).Submitted(Seconds{Draw(0, 3)}).view);
   }
   const Plan plan = MakePlan(snapshot, {});
@@ -169,7 +170,7 @@ RC_GTEST_PROP(PlannerProperty, ABitwiseJobWaitsOnlyIfItFitsNoKind, ()) {
   }
   for (const Decision& decision : plan.decisions) {
     const JobView& job = Find(snapshot, decision.job);
-    if (decision.to > 0 || job.reproducibility != Reproducibility::kBitwise) continue;
+    if (decision.to > 0 || job.training.reproducibility != Reproducibility::kBitwise) continue;
     for (const auto& [kind, gpus] : idle) RC_ASSERT(gpus < job.min_learners);
   }
 }

@@ -61,8 +61,9 @@ ClusterSnapshot DrawTeams(Jobs jobs) {
       const int held = std::min({free, job.view.max_learners, min + Draw(0, 4)});
       free -= held;
       job.Has(held, "n00");
+      if (DrawOneIn(2)) job.view.share.admitted_minimum = Draw(1, std::min(min, held));
     } else {
-      job.view.started.reset();
+      job.view.share.started.reset();
     }
     snapshot.jobs.push_back(job.view);
   }
@@ -81,7 +82,7 @@ const JobView& Find(const ClusterSnapshot& snapshot, const JobKey& key) {
 std::int64_t KeptBefore(const ClusterSnapshot& snapshot, const std::string& queue) {
   std::int64_t gpus = 0;
   for (const JobView& job : snapshot.jobs) {
-    if (job.queue == queue && !job.learners.empty()) gpus += job.min_learners;
+    if (job.queue == queue && !job.learners.empty()) gpus += MinimumOf(job);
   }
   return gpus;
 }
@@ -112,7 +113,7 @@ RC_GTEST_PROP(QueueProperty, GuaranteesAreMet, ()) {
   std::map<std::string, std::int64_t> minimums;
   for (const Decision& decision : plan.decisions) {
     const JobView& job = Find(snapshot, decision.job);
-    if (decision.to > 0) minimums[job.queue] += job.min_learners;
+    if (decision.to > 0) minimums[job.queue] += MinimumOf(job);
   }
   for (const QueueView& queue : snapshot.queues) {
     const QueueShare& share = ShareOf(plan, queue.name);
@@ -139,8 +140,8 @@ RC_GTEST_PROP(QueueProperty, NoJobWithinTheGuaranteeOfItsQueueIsReleased, ()) {
     RC_ASSERT(KeptBefore(snapshot, queue) > QueueNamed(snapshot, queue).guaranteed_gpus);
     const bool is_for_another = std::ranges::any_of(plan.decisions, [&](const Decision& other) {
       const JobView& job = Find(snapshot, other.job);
-      return job.queue != queue && job.learners.empty() && other.to >= job.min_learners &&
-             QueueNamed(snapshot, job.queue).guaranteed_gpus >= job.min_learners;
+      return job.queue != queue && job.learners.empty() && other.to >= MinimumOf(job) &&
+             QueueNamed(snapshot, job.queue).guaranteed_gpus >= MinimumOf(job);
     });
     RC_ASSERT(is_for_another);
   }
@@ -219,16 +220,16 @@ RC_GTEST_PROP(QueueProperty, NoGpuIsIdleThatAJobCouldTake, ()) {
   for (const Decision& decision : plan.decisions) {
     const JobView& job = Find(snapshot, decision.job);
     const QueueView& queue = QueueNamed(snapshot, job.queue);
-    const std::int64_t in_queue = ShareOf(plan, job.queue).allocated + job.min_learners;
+    const std::int64_t in_queue = ShareOf(plan, job.queue).allocated + MinimumOf(job);
     const bool waits = decision.to == 0 && queue.stop == QueueStop::kNone &&
                        in_queue <= queue.limit_gpus.value_or(INT64_MAX);
-    if (!waits || job.min_learners > idle - withheld || queue.strict) continue;
+    if (!waits || MinimumOf(job) > idle - withheld || queue.strict) continue;
     // Then they are kept for another, which needs more than would be left of them, or of the limit
     // of their queue.
     const bool another_needs_them = std::ranges::any_of(plan.decisions, [&](const Decision& other) {
       if (other.job == decision.job || other.to > 0) return false;
       const JobView& needs = Find(snapshot, other.job);
-      return needs.min_learners > idle - withheld - job.min_learners ||
+      return needs.min_learners > idle - withheld - MinimumOf(job) ||
              (needs.queue == job.queue &&
               in_queue + needs.min_learners > queue.limit_gpus.value_or(INT64_MAX));
     });
@@ -318,9 +319,9 @@ RC_GTEST_PROP(QueueProperty, PendingPodsTakeNoMinimumAndNoGuarantee, ()) {
   RC_ASSERT(yielded <= IdleGpus(plan));
   for (const Decision& decision : plan.decisions) {
     const JobView& job = Find(snapshot, decision.job);
-    if (std::ssize(job.learners) < job.min_learners) continue;
+    if (std::ssize(job.learners) < MinimumOf(job)) continue;
     const LearnerCount before = DecisionOn(without, job.key.name).to;
-    RC_ASSERT(decision.to >= std::min(before, job.min_learners));
+    RC_ASSERT(decision.to >= std::min(before, MinimumOf(job)));
   }
   for (const QueueShare& share : without.queues) {
     const std::int64_t guaranteed = QueueNamed(snapshot, share.queue).guaranteed_gpus;

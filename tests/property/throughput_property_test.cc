@@ -41,12 +41,13 @@ SpeedCurve LinearCurve(int sizes, int speed) {
 
 RC_GTEST_PROP(ThroughputProperty, SpeedsInProportionShareAsWithFairShare, ()) {
   ClusterSnapshot snapshot = DrawCluster(DrawOneIn(2) ? Disorder::kTidy : Disorder::kAny);
-  for (JobView& job : snapshot.jobs) job.speeds.clear();
+  for (JobView& job : snapshot.jobs) job.training.speeds.clear();
   snapshot.queues = {{}};
   const Plan fair = WithoutEstimates(MakePlan(snapshot, {}));
   snapshot.queues[0].policy = QueuePolicy::kThroughput;
   for (JobView& job : snapshot.jobs) {
-    if (DrawOneIn(2)) job.speeds = LinearCurve(job.max_learners + Draw(0, 2), Draw(1, 2000));
+    if (DrawOneIn(2))
+      job.training.speeds = LinearCurve(job.max_learners + Draw(0, 2), Draw(1, 2000));
   }
   RC_ASSERT(WithoutEstimates(MakePlan(snapshot, {})) == fair);
 }
@@ -56,7 +57,7 @@ RC_GTEST_PROP(ThroughputProperty, SpeedsChangeNothingWithOtherPolicies, ()) {
   DrawSpeeds(snapshot, Curves::kAny);
   snapshot.queues[0].policy = static_cast<QueuePolicy>(Draw(0, 2));
   const Plan with = WithoutEstimates(MakePlan(snapshot, {}));
-  for (JobView& job : snapshot.jobs) job.speeds.clear();
+  for (JobView& job : snapshot.jobs) job.training.speeds.clear();
   RC_ASSERT(WithoutEstimates(MakePlan(snapshot, {})) == with);
 }
 
@@ -86,7 +87,7 @@ RC_GTEST_PROP(ThroughputProperty, NoSizeIsLessEfficientThanItsJobAllows, ()) {
   ClusterSnapshot snapshot = DrawCluster(Disorder::kAny);
   DrawSpeeds(snapshot, Curves::kAny);
   snapshot.queues[0].policy = static_cast<QueuePolicy>(Draw(0, 3));
-  for (JobView& job : snapshot.jobs) job.min_efficiency = Draw(0, 100);
+  for (JobView& job : snapshot.jobs) job.training.min_efficiency = Draw(0, 100);
   const Plan plan = MakePlan(snapshot, {});
   for (const JobView& job : snapshot.jobs) {
     RC_ASSERT(IsEfficient(job, DecisionOn(plan, job.key.name).to));
@@ -111,11 +112,11 @@ RC_GTEST_PROP(ThroughputProperty, NoGpuIsIdleThatMakesAJobFaster, ()) {
   for (const int size : sizes) left -= size;
   for (std::size_t index = 0; index < sizes.size(); ++index) {
     const JobView& job = snapshot.jobs[index];
-    if (IsLinear(job.speeds, job.max_learners)) continue;
+    if (IsLinear(job.training.speeds, job.max_learners)) continue;
     const int most = std::min(sizes[index] + left, job.max_learners);
-    RC_ASSERT(FastestSize(job.speeds, sizes[index], most) == sizes[index]);
+    RC_ASSERT(FastestSize(job.training.speeds, sizes[index], most) == sizes[index]);
     // Nor does it have more than it uses.
-    RC_ASSERT(FastestSize(job.speeds, job.min_learners, sizes[index]) == sizes[index]);
+    RC_ASSERT(FastestSize(job.training.speeds, job.min_learners, sizes[index]) == sizes[index]);
   }
 }
 
@@ -142,7 +143,7 @@ ClusterSnapshot DrawFreshCluster(Curves curves) {
   snapshot.queues[0].favors_short_jobs = false;
   for (JobView& job : snapshot.jobs) {
     job.learners.clear();
-    job.learners_desired = 0;
+    job.share.desired = 0;
   }
   return snapshot;
 }
@@ -159,8 +160,8 @@ RC_GTEST_PROP(ThroughputProperty, ConcaveSpeedsAreSharedOptimally, ()) {
     const JobView& job = snapshot.jobs[index];
     std::vector<double>& of_job = values.emplace_back(1, 0.0);
     for (int size = 2; size <= job.max_learners; ++size) {
-      of_job.push_back(of_job.back() + job.priority * Gain(SpeedWith(job.speeds, size - 1),
-                                                           SpeedWith(job.speeds, size)));
+      of_job.push_back(of_job.back() + job.priority * Gain(SpeedWith(job.training.speeds, size - 1),
+                                                           SpeedWith(job.training.speeds, size)));
     }
     sum += of_job[static_cast<std::size_t>(sizes[index]) - 1];
   }
@@ -179,13 +180,13 @@ RC_GTEST_PROP(ThroughputProperty, AtMostOneJumpIsLostToTheOptimum, ()) {
   for (std::size_t index = 0; index < sizes.size(); ++index) {
     const JobView& job = snapshot.jobs[index];
     const auto value = [&](int size) {
-      return job.priority * std::log(SpeedWith(job.speeds, size));
+      return job.priority * std::log(SpeedWith(job.training.speeds, size));
     };
     std::vector<double>& of_job = values.emplace_back();
     for (int size = 1; size <= job.max_learners; ++size) of_job.push_back(value(size));
     sum += value(sizes[index]);
     int from = 1;
-    while (const auto larger = BestLargerSize(job.speeds, from, job.max_learners)) {
+    while (const auto larger = BestLargerSize(job.training.speeds, from, job.max_learners)) {
       jump = std::max(jump, value(larger->to) - value(from));
       from = larger->to;
     }

@@ -94,7 +94,7 @@ class BatchCalls {
  private:
   kube::KubeStatus Do(const CheckTemplate&) {
     ASSIGN_OR_RETURN(const api::FrozenTraining training, FrozenOrNew(*job_));
-    const json pod = LearnerPod(*job_, training, /*term=*/1, job_->status.next_learner,
+    const json pod = LearnerPod(*job_, training, /*term=*/1, job_->status.objects.next_learner,
                                 /*place=*/{.node = "any", .hostname = "any"},
                                 /*coordinator_ip=*/"0.0.0.0", defaults_);
     const auto checked = client_.Create(
@@ -148,8 +148,9 @@ class BatchCalls {
   kube::KubeStatus Do(const CreateSecrets& action) {
     const std::string& service = result_.service ? result_.service->meta.uid : action.service_uid;
     const api::ObjectMeta& job = job_->meta;
-    ASSIGN_OR_RETURN(const JobCredentials credentials,
-                     MakeJobCredentials(keys_, job.uid, job_->status.credentials_version, Now()));
+    ASSIGN_OR_RETURN(
+        const JobCredentials credentials,
+        MakeJobCredentials(keys_, job.uid, job_->status.objects.credentials_version, Now()));
     RETURN_IF_ERROR(CreateSecret(CoordinatorSecret(job, action.term, service, credentials)));
     return CreateSecret(LearnerSecret(job, action.term, service, credentials));
   }
@@ -196,7 +197,8 @@ class BatchCalls {
   }
 
   kube::KubeStatus Do(const CreateCoordinator& action) {
-    return CreatePod(CoordinatorPod(*job_, action.term, job_->status.coordinator_image, defaults_));
+    return CreatePod(
+        CoordinatorPod(*job_, action.term, job_->status.objects.coordinator_image, defaults_));
   }
 
   kube::KubeStatus Do(const CreateLearner& action) {
@@ -204,8 +206,8 @@ class BatchCalls {
     if (!training) {
       return std::unexpected(kube::KubeError(ErrorCode::kInternal, "the job was never admitted"));
     }
-    return CreatePod(LearnerPod(*job_, *training, job_->status.coordinator_term, action.number,
-                                action.place, action.coordinator_ip, defaults_));
+    return CreatePod(LearnerPod(*job_, *training, job_->status.objects.coordinator_term,
+                                action.number, action.place, action.coordinator_ip, defaults_));
   }
 
   kube::KubeStatus Do(const OpenGate& action) {
@@ -426,13 +428,18 @@ BatchResult ActionRunner::Run(const Batch& batch) const {
       return result;
     }
   }
+  const TimePoint began = now_();
   for (std::size_t index = 0; index < batch.actions.size(); ++index) {
     const Action& action = batch.actions[index];
+    const bool is_more = std::holds_alternative<CreateLearner>(action) && !result.created.empty();
+    if (is_more && now_() - began > kMaxMaking) continue;
     const kube::KubeStatus done = calls.Run(action);
     if (done) continue;
     result.error = done.error();
     result.failed = index;
     result.outcome_unknown = PropertiesOf(action).must_be_known && LeavesUnknown(done.error());
+    result.lacks_quota = std::holds_alternative<CreateLearner>(action) &&
+                         LacksGpusOfQuota(done.error(), GpuResourceOf(batch.job, defaults_));
     break;
   }
   return result;

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -8,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/event_loop.h"
 #include "operator/api/elastic_training_job.h"
 #include "operator/api/pod.h"
 #include "operator/api/service.h"
@@ -31,6 +34,7 @@ struct Batch {
   api::ElasticTrainingJob job;  // as it was read, but with the new status
   bool write_status = false;
   std::vector<Action> actions;
+  bool held_back = false;  // actions that serve learners were left out, because the job backs off
 };
 
 // The result of a batch, from the server's answers. Absent: not done.
@@ -40,6 +44,7 @@ struct BatchResult {
   // Whether that action may have been done, or may still be done, and the next plan depends on it:
   // a created pod counts, and one whose gate is open holds its GPUs.
   bool outcome_unknown = false;
+  bool lacks_quota = false;  // it was a learner for whose GPUs a quota has no room now
   std::optional<api::ElasticTrainingJob> job;
   std::optional<api::Service> service;
   std::vector<api::Pod> created;
@@ -63,14 +68,23 @@ struct BatchResult {
 // may not have answered a write, and may have said later that it was not done.
 bool IsAllDone(const BatchResult& result, bool unanswered_before);
 
-// Makes all writes to the API server for jobs. Each write is conditional on its own object: on the
+// Makes all writes to the API server for jobs. Admission webhooks may take seconds for each pod:
+// once a batch has taken `kMaxMaking`, learners that it has not created are left to the next
+// decision, unless they would be its first. Each write is conditional on its own object: on the
 // version or uid that was read, or on the absence of an object of a name that only this job uses
 // (docs/decisions/status-is-written-first.md). It never adopts an object that somebody else made.
 // Blocking; any thread. `client` outlives the runner.
 class ActionRunner {
  public:
-  ActionRunner(kube::KubeClient& client, PodDefaults defaults, MasterKeys keys)
-      : client_(client), defaults_(std::move(defaults)), keys_(std::move(keys)) {}
+  static constexpr Duration kMaxMaking = std::chrono::seconds(2);
+
+  // `now`: any thread may call it.
+  ActionRunner(kube::KubeClient& client, PodDefaults defaults, MasterKeys keys,
+               std::function<TimePoint()> now)
+      : client_(client),
+        defaults_(std::move(defaults)),
+        keys_(std::move(keys)),
+        now_(std::move(now)) {}
 
   BatchResult Run(const Batch& batch) const;
   // Finds the outcome, so far unknown, of the only action of `batch`. A pod that does not exist is
@@ -81,6 +95,7 @@ class ActionRunner {
   kube::KubeClient& client_;
   const PodDefaults defaults_;
   const MasterKeys keys_;
+  const std::function<TimePoint()> now_;
 };
 
 }  // namespace pliant::controller

@@ -31,6 +31,11 @@ class Assumed {
   // A write is under way: until Settle or Withdraw the object counts as `value`.
   void Begin(const std::string& key, Object value) { entries_[key].under_way = std::move(value); }
 
+  bool IsUnderWay(const std::string& key) const {
+    const auto found = entries_.find(key);
+    return found != entries_.end() && found->second.under_way != nullptr;
+  }
+
   // The write was done. Writes are conditional, so no other version lies between the replaced one
   // ("": none, the object was created) and `value`: while the store shows that version, or one that
   // an earlier write replaced, it lags.

@@ -11,6 +11,12 @@
 namespace pliant::controller {
 namespace {
 
+// Whether learners could not be served: anything else that is done for the job may go on.
+bool FailedToServe(const Batch& batch, const BatchResult& result) {
+  if (result.failed) return ServesLearners(batch.actions[*result.failed]);
+  return !result.error;  // the server did not say whether it made a pod, and has not made it
+}
+
 bool MakesPods(const Batch& batch) {
   return std::ranges::any_of(batch.actions,
                              [](const Action& each) { return PropertiesOf(each).makes_pod; });
@@ -24,8 +30,10 @@ BatchDispatcher::BatchDispatcher(BatchDispatcherParts parts, BatchDispatcherOpti
       pod_making_calls_(parts_.loop, parts_.pod_making_calls, options_.pod_making_calls) {}
 
 void BatchDispatcher::AddJob(const std::string& job_uid, const kube::NamespacedName& key) {
-  jobs_.try_emplace(
-      job_uid, Job{.key = key, .retry = RetryState(options_.first_conflict_delay), .waits = {}});
+  jobs_.try_emplace(job_uid, Job{.key = key,
+                                 .retry = RetryState(options_.first_conflict_delay),
+                                 .serving = RetryState(options_.first_conflict_delay),
+                                 .waits = {}});
 }
 
 void BatchDispatcher::ForgetJob(const std::string& job_uid) {
@@ -42,10 +50,12 @@ const kube::NamespacedName* BatchDispatcher::KeyOfJob(const std::string& job_uid
   return job == jobs_.end() ? nullptr : &job->second.key;
 }
 
-std::optional<WallTime> BatchDispatcher::RestsUntil(const std::string& job_uid,
-                                                    WallTime now) const {
-  const WallTime not_before = jobs_.at(job_uid).retry.not_before;
-  return now < not_before ? std::optional(not_before) : std::nullopt;
+BatchDispatcher::Rests BatchDispatcher::RestsOf(const std::string& job_uid, WallTime now) const {
+  const auto rests = [now](const RetryState& retry) {
+    return now < retry.not_before ? std::optional(retry.not_before) : std::nullopt;
+  };
+  const Job& job = jobs_.at(job_uid);
+  return {.all = rests(job.retry), .serving = rests(job.serving)};
 }
 
 void BatchDispatcher::Dispatch(BatchOrder order) {
@@ -85,18 +95,25 @@ void BatchDispatcher::OnDone(const Try& tried, const BatchResult& result) {
   }
   RecordResult(*tried.batch, tried.order.reported_before, tried.unanswered_before, result, now,
                parts_.table.SoftState(job.uid));
-  const NextStep next = StepAfter(result, tried.unanswered_before, now, known->second.retry);
+  Job& of_job = known->second;
+  const bool all_done = IsAllDone(result, tried.unanswered_before);
+  const bool to_serve = !all_done && FailedToServe(*tried.batch, result);
+  RetryState& retry = to_serve ? of_job.serving : of_job.retry;
+  const NextStep next = StepAfter(result, tried.unanswered_before, now, retry);
+  if (all_done && !tried.batch->held_back) {
+    of_job.serving = RetryState(options_.first_conflict_delay);
+  }
   if (next.log_error) {
     log::Warning("an action on a job failed",
                  {{"job", kube::ToString(key)}, {"error", result.error->message}});
   }
   using enum NextStep::Kind;
   if (next.kind == kResolve) {
-    ResolveUnknownOutcome(tried, result, next.delay, known->second);
+    ResolveUnknownOutcome(tried, result, next.delay, of_job);
     return;
   }
   parts_.queue.Done(key);
-  if (next.kind == kLookAgain) {
+  if (next.kind == kLookAgain || (next.kind == kRest && to_serve)) {
     parts_.queue.Add(key);
     LookAgainAt(tried.order.look_again, now, key, parts_.queue);
   } else if (next.kind != kNothing) {

@@ -63,7 +63,11 @@ class BatchDispatcher {
   // Null: the job is gone, or was not added.
   const kube::NamespacedName* KeyOfJob(const std::string& job_uid) const;
   // Until when an added job backs off after a failure; nullopt: it does not.
-  std::optional<WallTime> RestsUntil(const std::string& job_uid, WallTime now) const;
+  struct Rests {
+    std::optional<WallTime> all;
+    std::optional<WallTime> serving;  // only with actions that serve learners
+  };
+  Rests RestsOf(const std::string& job_uid, WallTime now) const;
 
   void Dispatch(BatchOrder order);
 
@@ -83,6 +87,7 @@ class BatchDispatcher {
   struct Job {
     kube::NamespacedName key;
     RetryState retry;
+    RetryState serving;  // of actions that serve learners
     std::optional<Wait> waits;
   };
 

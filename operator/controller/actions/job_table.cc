@@ -31,6 +31,16 @@ std::shared_ptr<const api::ElasticTrainingJob> KeepReadable(
   return kept;
 }
 
+// The job as it is being written, but with what its owner has edited meanwhile: a write may wait
+// long for its turn.
+std::shared_ptr<const api::ElasticTrainingJob> WithNewerSpec(
+    std::shared_ptr<const api::ElasticTrainingJob> job, const api::ElasticTrainingJob& stored) {
+  if (stored.meta.generation <= job->meta.generation) return job;
+  auto edited = std::make_shared<api::ElasticTrainingJob>(stored);
+  edited->status = job->status;
+  return edited;
+}
+
 }  // namespace
 
 JobTable::JobTable(ClusterStores stores, QueueRights rights, std::string gpu_resource)
@@ -188,6 +198,7 @@ JobTable::Views& JobTable::Refresh(WallTime now) {
     auto job = assumed_jobs_.Resolve(kube::ToString(key), stored, now);
     // A write to an earlier job of this name may still be under way.
     if (job->meta.uid != stored->meta.uid) job = stored;
+    job = WithNewerSpec(std::move(job), *stored);
     keys_.insert_or_assign(job->meta.uid, key);
     views_.insert_or_assign(key, ViewOf(std::move(job), std::move(before), assumed, now));
   }
@@ -201,6 +212,10 @@ void JobTable::Begin(const std::shared_ptr<const Batch>& batch, WallTime now) {
   for (const Action& action : batch->actions) {
     if (auto effect = EffectOf(action, job, now)) Begin(*std::move(effect), job, now);
   }
+}
+
+bool JobTable::IsWriteUnderWay(const api::ObjectMeta& job, const std::string& pod) const {
+  return assumed_pods_.IsUnderWay(KeyIn(job, pod));
 }
 
 void JobTable::Begin(Effect effect, const api::ObjectMeta& job, WallTime now) {
@@ -334,7 +349,7 @@ void JobTable::SettleFound(const api::Pod& pod, WallTime now) {
 
 void JobTable::Abandon(const Batch& batch, WallTime now) {
   const api::ObjectMeta& job = batch.job.meta;
-  assumed_jobs_.Withdraw(KeyIn(job, job.name));
+  if (batch.write_status) assumed_jobs_.Withdraw(KeyIn(job, job.name));
   for (const Action& action : batch.actions) {
     const auto effect = EffectOf(action, job, now);
     if (!effect) continue;

@@ -84,6 +84,8 @@ class JobTable {
 
   // The batch counts as done until it has been tried.
   void Begin(const std::shared_ptr<const Batch>& batch, WallTime now);
+  // Whether a write of this pod of the job has begun and is not settled.
+  bool IsWriteUnderWay(const api::ObjectMeta& job, const std::string& pod) const;
   // The batch was tried: what was done counts until the stores show it. An action of unknown
   // outcome still counts as done. If the job is gone, nothing counts any longer.
   void Settle(const Batch& batch, const BatchResult& result, WallTime now);

@@ -45,9 +45,10 @@ void RecordResult(const Batch& batch, const LastReported& reported_before, bool 
   if (!result.unanswered.empty()) {
     OnNoAnswer(batch.job.meta, undone, result.unanswered, now, state.refusals);
   }
+  if (result.lacks_quota && !OnQuotaFull(now, state.refusals)) return;
   if (result.error && kube::IsRefusal(*result.error)) {
     OnRefusal(undone, result.error->message, now, state.refusals);
-  } else if (IsAllDone(result, unanswered_before)) {
+  } else if (!batch.held_back && IsAllDone(result, unanswered_before)) {
     OnAllDone(state.refusals);
   }
 }

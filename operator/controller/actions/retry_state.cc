@@ -60,7 +60,8 @@ NextStep StepAfter(const BatchResult& result, bool unanswered_before, api::WallT
   if (error.code == ErrorCode::kCancelled) return {.kind = NextStep::Kind::kNothing};
   const bool news = is_news();
   const bool rested = retry.not_before != api::WallTime{};
-  if (kube::IsRefusal(error) && !rested) retry.failures = Backoff(kRefusalBackoff);
+  if (kube::IsRefusal(error) && !rested && !result.lacks_quota)
+    retry.failures = Backoff(kRefusalBackoff);
   return Rest(DelayAfter(error, retry.failures), news, now, retry);
 }
 

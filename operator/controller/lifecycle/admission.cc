@@ -15,7 +15,7 @@ constexpr int kMaxShardsOfTick = 1 << 16;
 
 // Whether the job still has learners that were made from another template than its current one.
 bool HasFormerLearners(const JobView& view) {
-  const std::string& theirs = view.job->status.admitted_template;
+  const std::string& theirs = view.job->status.objects.admitted_template;
   return !theirs.empty() && theirs != view.job->spec.learner_template.hash && HasLiveLearners(view);
 }
 

@@ -52,7 +52,7 @@ void LeadServiceTo(std::int64_t term, const JobView& view, std::vector<Action>& 
 
 const api::Pod* NewestAlive(const JobView& view) {
   const auto found = std::ranges::find_if(view.coordinators, [&](const api::Pod& pod) {
-    return CoordinatorTerm(pod) == view.job->status.coordinator_term && !pod.ended() &&
+    return CoordinatorTerm(pod) == view.job->status.objects.coordinator_term && !pod.ended() &&
            !pod.deleting();
   });
   return found == view.coordinators.end() ? nullptr : &*found;
@@ -71,7 +71,7 @@ bool HasUnprovenCoordinator(const JobView& view) {
 }
 
 CoordinatorOutcome DecideCoordinator(const JobView& view, bool needed, WallTime now) {
-  CoordinatorOutcome outcome{.term = view.job->status.coordinator_term,
+  CoordinatorOutcome outcome{.term = view.job->status.objects.coordinator_term,
                              .retry = view.soft_state.coordinator_retry};
   if (!needed) {
     DeletePods(view, nullptr, "no learner needs a coordinator", outcome.actions);

@@ -1,6 +1,7 @@
 #include "operator/controller/lifecycle/job_events.h"
 
 #include "base/format.h"
+#include "operator/api/time.h"
 #include "operator/controller/lifecycle/conditions.h"
 
 namespace pliant::controller {
@@ -27,6 +28,14 @@ bool IsPhaseName(const std::string& reason, const api::JobStatus& status) {
 
 }  // namespace
 
+JobEvent EventOf(const Eviction& eviction) {
+  return {
+      .warning = true,
+      .reason = "LearnerEvicted",
+      .note = Format("{} was evicted from node {}, which the job avoids until {}: {}", eviction.pod,
+                     eviction.node, api::FormatTime(eviction.avoid_until), eviction.why)};
+}
+
 std::vector<JobEvent> EventsOf(const api::JobStatus& before, const api::JobStatus& after) {
   using enum api::ConditionStatus;
   std::vector<JobEvent> events;
@@ -41,15 +50,16 @@ std::vector<JobEvent> EventsOf(const api::JobStatus& before, const api::JobStatu
       limited != nullptr && limited->status == kTrue) {
     events.push_back({.reason = limited->reason, .note = limited->message});
   }
-  if (before.desired_learners != after.desired_learners && !after.finished()) {
+  if (before.share.desired_learners != after.share.desired_learners && !after.finished()) {
     events.push_back({.reason = "Resizing",
-                      .note = Format("from {} to {} learners: {}", before.desired_learners,
-                                     after.desired_learners, after.reason)});
+                      .note = Format("from {} to {} learners: {}", before.share.desired_learners,
+                                     after.share.desired_learners, after.reason)});
   }
-  if (after.coordinator_term > before.coordinator_term && before.coordinator_term > 0) {
+  if (after.objects.coordinator_term > before.objects.coordinator_term &&
+      before.objects.coordinator_term > 0) {
     events.push_back(
         {.reason = "CoordinatorReplaced",
-         .note = Format("the coordinator of term {} takes over", after.coordinator_term)});
+         .note = Format("the coordinator of term {} takes over", after.objects.coordinator_term)});
   }
   // Problems only: for a job that progresses, the phase says enough.
   if (const auto* progressing = News(before, after, kConditionProgressing);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "operator/api/elastic_training_job.h"
+#include "operator/controller/model/node_history.h"
 
 namespace pliant::controller {
 
@@ -13,6 +14,8 @@ struct JobEvent {
   std::string note;
   bool operator==(const JobEvent&) const = default;
 };
+
+JobEvent EventOf(const Eviction& eviction);
 
 // The events for the job's owner that follow from a change of status. They follow from the status
 // alone, so a restart of the operator repeats none.

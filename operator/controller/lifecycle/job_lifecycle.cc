@@ -24,6 +24,15 @@ void Append(std::vector<Action>&& from, std::vector<Action>& to) {
   to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
 }
 
+// Adds the actions, but while the job backs off none that serves learners.
+void Serve(std::vector<Action>&& actions, const LifecycleOptions& options, Outcome& outcome) {
+  if (!options.serves) {
+    const auto held_back = std::erase_if(actions, ServesLearners);
+    outcome.held_back = outcome.held_back || held_back > 0;
+  }
+  Append(std::move(actions), outcome.actions);
+}
+
 // The coordinator needs a moment to receive the learners' last messages.
 constexpr std::chrono::seconds kLastStats{10};
 
@@ -53,10 +62,10 @@ std::optional<Completion> FindCompletion(const JobView& view) {
 
 void FinishStatus(const JobView& view, api::JobPhase phase, WallTime now, Outcome& outcome) {
   outcome.status.phase = phase;
-  outcome.status.desired_learners = 0;
-  outcome.status.entitlement = 0;
-  outcome.status.samples_per_second.reset();
-  outcome.status.estimated = {};
+  outcome.status.share.desired_learners = 0;
+  outcome.status.share.entitlement = 0;
+  outcome.status.progress.samples_per_second.reset();
+  outcome.status.waiting.estimated = {};
   outcome.status.completion_time = std::chrono::floor<std::chrono::seconds>(now);
   for (const std::string_view type : {kConditionRunning, kConditionProgressing}) {
     SetCondition(outcome.status, type,
@@ -67,8 +76,9 @@ void FinishStatus(const JobView& view, api::JobPhase phase, WallTime now, Outcom
 
 void Succeed(const JobView& view, const Completion& completion, WallTime now, Outcome& outcome) {
   FinishStatus(view, api::JobPhase::kSucceeded, now, outcome);
-  outcome.status.parameters_sha256 = completion.parameters_sha256;
-  if (completion.step > outcome.status.step) outcome.status.step = completion.step;
+  outcome.status.progress.parameters_sha256 = completion.parameters_sha256;
+  if (completion.step > outcome.status.progress.step)
+    outcome.status.progress.step = completion.step;
   outcome.status.reason = "the training is complete";
   SetCondition(outcome.status, kConditionComplete,
                {api::ConditionStatus::kTrue, "Completed", "the training is complete"},
@@ -107,9 +117,10 @@ void CollectPods(const JobView& view, Outcome& outcome) {
 void CleanUp(const JobView& view, WallTime now, Outcome& outcome) {
   const bool completed = view.job->status.phase == api::JobPhase::kSucceeded;
   ReportProgress(view, outcome.status);
-  outcome.status.samples_per_second.reset();
-  outcome.status.step = std::max(outcome.status.step, view.job->status.step);
-  LearnerOutcome learners = TerminateLearners(view, completed, now);
+  outcome.status.progress.samples_per_second.reset();
+  outcome.status.progress.step =
+      std::max(outcome.status.progress.step, view.job->status.progress.step);
+  Termination learners = TerminateLearners(view, completed, now);
   Append(std::move(learners.actions), outcome.actions);
   KeepEarliest(learners.look_again, outcome.look_again);
   CollectPods(view, outcome);
@@ -148,7 +159,7 @@ void DeleteInTime(const JobView& view, const LifecycleOptions& options, WallTime
 std::optional<FatalFailure> JudgeDeadline(const JobView& view, const LifecycleOptions& options,
                                           WallTime now, Outcome& outcome) {
   const auto& deadline = view.job->spec.active_deadline;
-  const std::optional<WallTime> started = TimeOf(view, view.job->status.start_time);
+  const std::optional<WallTime> started = TimeOf(view, view.job->status.share.start_time);
   if (!deadline || !started || view.job->spec.suspend) return std::nullopt;
   if (now < *started + *deadline) {
     KeepEarliest(*started + *deadline, outcome.look_again);
@@ -176,18 +187,18 @@ void Admit(const JobView& view, const std::optional<JobPlan>& plan, const Lifecy
   }
   const std::string& present = view.job->spec.learner_template.hash;
   if (IsAdmitted(view.job->spec, view.job->status)) {
-    outcome.status.admitted_template = present;
+    outcome.status.objects.admitted_template = present;
     // The operator that admitted the job knew what its learners need, and live learners show it; a
     // waiting job has none, so its template is checked again. It stays admitted whatever the
     // result.
     const bool waits = !HasLiveLearners(view) && (!plan || plan->decision.to == 0);
     if (waits && NeedsAreGuessed(view) && CurrentTemplateCheck(view) == nullptr) {
-      outcome.actions.emplace_back(CheckTemplate{});
+      Serve({CheckTemplate{}}, options, outcome);
     }
     return;
   }
   AdmissionOutcome admission = DecideAdmission(view, now);
-  Append(std::move(admission.actions), outcome.actions);
+  Serve(std::move(admission.actions), options, outcome);
   KeepEarliest(admission.look_again, outcome.look_again);
   if (!admission.verdict) return;
   // For an admitted job the plan's reason says more.
@@ -198,31 +209,33 @@ void Admit(const JobView& view, const std::optional<JobPlan>& plan, const Lifecy
                view.job->meta.generation, now);
   if (!admission.training) return;
   outcome.status.training = admission.training;
-  outcome.status.admitted_template = present;
+  outcome.status.objects.admitted_template = present;
   outcome.status.selector = LearnerSelector(view.job->meta);
-  if (outcome.status.coordinator_image.empty()) {
-    outcome.status.coordinator_image = options.coordinator_image;
-    outcome.status.credentials_version = kCredentialsVersion;
+  if (outcome.status.objects.coordinator_image.empty()) {
+    outcome.status.objects.coordinator_image = options.coordinator_image;
+    outcome.status.objects.credentials_version = kCredentialsVersion;
   }
 }
 
-void ProvideCoordinator(const JobView& view, int target, WallTime now, Outcome& outcome) {
+void ProvideCoordinator(const JobView& view, int target, const LifecycleOptions& options,
+                        WallTime now, Outcome& outcome) {
   const bool needed = target > 0 || HasLiveLearners(view);
   CoordinatorOutcome coordinator = DecideCoordinator(view, needed, now);
-  outcome.status.coordinator_term = coordinator.term;
-  outcome.soft_state.coordinator_retry = coordinator.retry;
-  Append(std::move(coordinator.actions), outcome.actions);
   KeepEarliest(coordinator.look_again, outcome.look_again);
+  if (needed && !options.serves && CurrentCoordinator(view) == nullptr) outcome.held_back = true;
+  // A term is of a coordinator that was at least asked for.
+  const bool is_new = coordinator.term != outcome.status.objects.coordinator_term;
+  if (is_new && !options.serves) return;
+  outcome.status.objects.coordinator_term = coordinator.term;
+  outcome.soft_state.coordinator_retry = coordinator.retry;
+  Serve(std::move(coordinator.actions), options, outcome);
 }
 
-void ProvideLearners(const JobView& view, const JobPlan& plan, WallTime now, Outcome& outcome) {
-  LearnerOutcome learners = DecideLearners(view, plan, now);
-  outcome.status.next_learner = learners.next_learner;
-  outcome.soft_state.clocks.leaving_since = std::move(learners.leaving_since);
-  outcome.soft_state.clocks.unnotified_since = std::move(learners.unnotified_since);
-  Append(std::move(learners.actions), outcome.actions);
-  KeepEarliest(learners.look_again, outcome.look_again);
-  outcome.desired = WantedLearners(view, outcome.soft_state.clocks.leaving_since);
+void ProvideLearners(const JobView& view, const JobPlan& plan, const LifecycleOptions& options,
+                     Outcome& outcome) {
+  Grants grants = DecideGrants(view, plan);
+  if (options.serves) outcome.status.objects.next_learner = grants.next_learner;
+  Serve(std::move(grants.actions), options, outcome);
 }
 
 // These actions come first: all others would fail as long as they are decided on pods that no
@@ -277,9 +290,23 @@ void EndQuarantine(const JobView& view, WallTime now, api::JobStatus& status) {
                view.job->meta.generation, now);
 }
 
+// Why less holds than the job asks for; "": all holds.
+std::string LimitsOf(const JobView& view, const std::optional<JobPlan>& plan) {
+  std::string limits = view.job->spec.limited;
+  const int asked = view.job->spec.elastic.min_learners;
+  if (!plan || plan->decision.minimum.value_or(asked) >= asked) return limits;
+  if (!limits.empty()) limits += "; ";
+  return limits +
+         Format(
+             "elastic.minLearners counts as {}, not as {}: while a job runs its minimum rises only "
+             "within its share, which is {}; suspend and resume it to let it wait for {}",
+             *plan->decision.minimum, asked, Counted(plan->decision.entitlement, "learner"), asked);
+}
+
 // Reports whether less holds than the job asks for.
-void ReportLimits(const JobView& view, WallTime now, api::JobStatus& status) {
-  const std::string& limited = view.job->spec.limited;
+void ReportLimits(const JobView& view, const std::optional<JobPlan>& plan, WallTime now,
+                  api::JobStatus& status) {
+  const std::string limited = LimitsOf(view, plan);
   if (limited.empty() && api::FindCondition(status, kConditionLimited) == nullptr) return;
   SetCondition(status, kConditionLimited,
                limited.empty() ? Verdict{api::ConditionStatus::kFalse, "WithinLimits",
@@ -318,13 +345,14 @@ void FinishOutcome(const JobView& view, const std::optional<JobPlan>& plan, Wall
   if (!reporting.last.at) reporting.last.at = now;
   // The last stats of a finished job are written without delay.
   const auto written = before.finished() ? std::nullopt : reporting.last.at;
-  const WriteDecision write = DecideWrite(
-      {.before = before,
-       .after = outcome.status,
-       .same_reason = plan && reporting.last.reason == plan->decision.reason.code,
-       .learners_asked_dropped = reporting.learners_asked_dropped &&
-                                 reporting.learners_asked_dropped == outcome.status.learners_asked},
-      view.job->meta.uid, written, now);
+  const WriteDecision write =
+      DecideWrite({.before = before,
+                   .after = outcome.status,
+                   .same_reason = plan && reporting.last.reason == plan->decision.reason.code,
+                   .learners_asked_dropped =
+                       reporting.learners_asked_dropped &&
+                       reporting.learners_asked_dropped == outcome.status.progress.learners_asked},
+                  view.job->meta.uid, written, now);
   outcome.write_status = write.write;
   reporting.next_progress_write = write.due;
   if (write.write) {
@@ -388,7 +416,7 @@ Outcome ReconcileJob(const JobView& view, const std::optional<JobPlan>& plan,
     return outcome;
   }
 
-  ReportLimits(view, now, outcome.status);
+  ReportLimits(view, plan, now, outcome.status);
   ReportProgress(view, outcome.status);
   const FailureVerdict failures =
       JudgeFailures(view.job->spec.failure_policy, view.job->status.failures,
@@ -406,8 +434,8 @@ Outcome ReconcileJob(const JobView& view, const std::optional<JobPlan>& plan,
     if (plan) ReportPlan(plan->decision, now, outcome.status);
     OnCap(plan ? plan->decision.cap : std::nullopt, outcome.soft_state.refusals);
     Admit(view, plan, options, now, outcome);
-    ProvideCoordinator(view, plan ? plan->decision.to : 0, now, outcome);
-    if (plan) ProvideLearners(view, *plan, now, outcome);
+    ProvideCoordinator(view, plan ? plan->decision.to : 0, options, now, outcome);
+    if (plan) ProvideLearners(view, *plan, options, outcome);
     CollectPods(view, outcome);
     AskWhyNotMounted(view, now, outcome);
     KeepEarliest(NextProblemCheck(view, now), outcome.look_again);

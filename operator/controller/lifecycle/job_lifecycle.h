@@ -13,6 +13,8 @@ namespace pliant::controller {
 struct LifecycleOptions {
   std::string coordinator_image;  // for jobs that have none yet: a job keeps its own for life
   bool clock_agrees = true;       // with the API server's, roughly
+  // Whether granted learners may be served: not while the job backs off after that has failed.
+  bool serves = true;
 };
 
 // The decision on one job. The status is written first, conditional on the job as it was read, and
@@ -21,9 +23,8 @@ struct Outcome {
   api::JobStatus status;
   bool write_status = false;
   std::vector<Action> actions;  // in this order; the first failure ends them
-  // The learners of the next plan for the coordinator; nullopt: no new plan.
-  std::optional<std::vector<PlannedLearner>> desired;
-  JobSoftState soft_state;             // as it is once the status is written
+  bool held_back = false;       // actions that serve learners are left out, because it backs off
+  JobSoftState soft_state;      // as it is once the status is written
   std::optional<WallTime> look_again;  // when time alone may change the answer
 };
 

@@ -77,19 +77,19 @@ bool StillKept(const std::optional<JobPlan>& plan, const api::Condition* told) {
 
 // Copies the fields that do not count as news.
 void CopyStats(const api::JobStatus& from, api::JobStatus& to) {
-  to.step = from.step;
-  to.epoch = from.epoch;
-  to.total_steps = from.total_steps;
-  to.samples_per_second = from.samples_per_second;
-  to.speeds = from.speeds;
-  to.loss = from.loss;
-  to.accuracy = from.accuracy;
-  to.last_checkpoint = from.last_checkpoint;
+  to.progress.step = from.progress.step;
+  to.progress.epoch = from.progress.epoch;
+  to.progress.total_steps = from.progress.total_steps;
+  to.progress.samples_per_second = from.progress.samples_per_second;
+  to.progress.speeds = from.progress.speeds;
+  to.progress.loss = from.progress.loss;
+  to.progress.accuracy = from.progress.accuracy;
+  to.progress.last_checkpoint = from.progress.last_checkpoint;
   // Becomes known with the first membership, which is news. A server whose CRD lacks it drops it.
   to.gpu_product = from.gpu_product;
-  to.estimated = from.estimated;
-  to.attained_gpu_seconds = from.attained_gpu_seconds;
-  to.recent_service = from.recent_service;
+  to.waiting.estimated = from.waiting.estimated;
+  to.waiting.attained_gpu_seconds = from.waiting.attained_gpu_seconds;
+  to.waiting.recent_service = from.waiting.recent_service;
 }
 
 // The condition of a waiting job has the same text.
@@ -103,24 +103,24 @@ void CopyReason(const api::JobStatus& from, api::JobStatus& to) {
 }
 
 void ReportStats(const Progress& progress, api::JobStatus& status) {
-  if (progress.step) status.step = progress.step;
-  if (progress.epoch) status.epoch = progress.epoch;
-  if (progress.total_steps) status.total_steps = progress.total_steps;
-  if (progress.loss) status.loss = progress.loss;
-  if (progress.accuracy) status.accuracy = progress.accuracy;
-  status.samples_per_second = progress.samples_per_second;
+  if (progress.step) status.progress.step = progress.step;
+  if (progress.epoch) status.progress.epoch = progress.epoch;
+  if (progress.total_steps) status.progress.total_steps = progress.total_steps;
+  if (progress.loss) status.progress.loss = progress.loss;
+  if (progress.accuracy) status.progress.accuracy = progress.accuracy;
+  status.progress.samples_per_second = progress.samples_per_second;
   if (progress.last_checkpoint && progress.last_checkpoint->saved) {
-    status.last_checkpoint = progress.last_checkpoint->saved;
+    status.progress.last_checkpoint = progress.last_checkpoint->saved;
   }
 }
 
 void ReportMembership(const Progress& progress, api::JobStatus& status) {
-  const MembershipId told = ParseMembershipId(status.membership_id);
+  const MembershipId told = ParseMembershipId(status.progress.membership_id);
   status.resizes += std::ranges::count_if(progress.resizes, [&](const ReportedResize& resize) {
     return resize.membership > told && resize.from > 0 && resize.to > 0 && resize.from != resize.to;
   });
   if (ParseMembershipId(progress.membership_id) > told) {
-    status.membership_id = progress.membership_id;
+    status.progress.membership_id = progress.membership_id;
   }
 }
 
@@ -128,41 +128,44 @@ void ReportMembership(const Progress& progress, api::JobStatus& status) {
 
 void ReportProgress(const JobView& view, api::JobStatus& status) {
   const ServiceMeter& meter = view.soft_state.meter;
-  status.attained_gpu_seconds = static_cast<std::int64_t>(meter.gpu_seconds);
+  status.waiting.attained_gpu_seconds = static_cast<std::int64_t>(meter.gpu_seconds);
   if (meter.until) {
-    status.recent_service = {.gpu_seconds = static_cast<std::int64_t>(meter.recent_gpu_seconds),
-                             .time = floor<seconds>(*meter.until)};
+    status.waiting.recent_service = {
+        .gpu_seconds = static_cast<std::int64_t>(meter.recent_gpu_seconds),
+        .time = floor<seconds>(*meter.until)};
   }
-  if (!view.soft_state.speed.measured.empty()) status.speeds = view.soft_state.speed.measured;
+  if (!view.soft_state.speed.measured.empty())
+    status.progress.speeds = view.soft_state.speed.measured;
   if (view.coordinator.progress) {
     const Progress& progress = *view.coordinator.progress;
     ReportStats(progress, status);
     // A restarted coordinator has no number until a learner has reported it.
-    if (progress.total_steps) status.learners_asked = progress.learners_asked;
+    if (progress.total_steps) status.progress.learners_asked = progress.learners_asked;
     ReportMembership(progress, status);
     if (KnowsMembers(view)) status.learners = LiveMembers(view, progress);
   }
   if (!HasLiveLearners(view)) {
     status.learners = 0;
-    status.samples_per_second.reset();
+    status.progress.samples_per_second.reset();
   }
 }
 
 void ReportPlan(const planner::Decision& decision, WallTime now, api::JobStatus& status) {
-  const int before = status.desired_learners;
-  if (before == 0 && decision.to > 0) status.start_time = floor<seconds>(now);
+  const int before = status.share.desired_learners;
+  if (before == 0 && decision.to > 0) status.share.start_time = floor<seconds>(now);
   if (before > 0 && decision.to > 0 && before != decision.to) {
-    status.resize_time = floor<seconds>(now);
+    status.share.resize_time = floor<seconds>(now);
   }
   if (decision.to == 0) {
-    status.start_time.reset();
-    status.resize_time.reset();
+    status.share.start_time.reset();
+    status.share.resize_time.reset();
   }
-  status.desired_learners = decision.to;
-  status.entitlement = decision.entitlement;
+  status.share.desired_learners = decision.to;
+  status.share.admitted_minimum = decision.minimum;
+  status.share.entitlement = decision.entitlement;
   if (status.gpu_product.empty() && status.learners > 0) status.gpu_product = decision.gpu_product;
-  status.estimated.start = InWholeMinutes(decision.starts_at);
-  status.estimated.completion = InWholeMinutes(decision.ends_at);
+  status.waiting.estimated.start = InWholeMinutes(decision.starts_at);
+  status.waiting.estimated.completion = InWholeMinutes(decision.ends_at);
   SetReason(status, decision.reason.sentence);
 }
 
@@ -230,11 +233,14 @@ WriteDecision DecideWrite(const StatusChange& change, const std::string& uid,
   const api::JobStatus& before = change.before;
   const api::JobStatus& after = change.after;
   api::JobStatus without_figures = after;
-  without_figures.attained_gpu_seconds = before.attained_gpu_seconds;
-  without_figures.recent_service = before.recent_service;
-  if (change.learners_asked_dropped) without_figures.learners_asked = before.learners_asked;
+  without_figures.waiting.attained_gpu_seconds = before.waiting.attained_gpu_seconds;
+  without_figures.waiting.recent_service = before.waiting.recent_service;
+  if (change.learners_asked_dropped)
+    without_figures.progress.learners_asked = before.progress.learners_asked;
   // If an earlier version admitted the job, the hash is only written along with another change.
-  if (before.admitted_template.empty()) without_figures.admitted_template.clear();
+  if (before.objects.admitted_template.empty()) without_figures.objects.admitted_template.clear();
+  // Likewise its minimum; also, a server whose CRD lacks the field drops it.
+  if (!before.share.admitted_minimum) without_figures.share.admitted_minimum.reset();
   // No event announces a committed step: a job that trains is looked at from time to time.
   if (without_figures == before) {
     return {.due = after.learners > 0 ? std::optional(now + kStatsEvery) : std::nullopt};

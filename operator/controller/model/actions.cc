@@ -52,6 +52,11 @@ Effect DeletePod::EffectOn(const api::ObjectMeta&, api::WallTime) const {
   return {.kind = Effect::Kind::kPodDeleted, .name = pod};
 }
 
+bool ServesLearners(const Action& action) {
+  const ActionProperties& properties = PropertiesOf(action);
+  return properties.serves_learners || properties.makes_pod;
+}
+
 const ActionProperties& PropertiesOf(const Action& action) {
   return std::visit(
       [](const auto& each) -> const ActionProperties& {

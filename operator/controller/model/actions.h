@@ -137,6 +137,10 @@ using Action = std::variant<CheckTemplate, FindMountCause, LookForPod, CreateSec
 
 const ActionProperties& PropertiesOf(const Action& action);
 
+// Whether granted learners wait for it, or the check of their template: only such actions wait
+// while a job backs off after one of them has failed.
+bool ServesLearners(const Action& action);
+
 // The effect of `action` on `job` if it begins `now`; nullopt: it changes no pod and does not
 // delete the Service.
 std::optional<Effect> EffectOf(const Action& action, const api::ObjectMeta& job, api::WallTime now);

@@ -1,11 +1,23 @@
 #include "operator/controller/model/grant_refusals.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "operator/controller/model/names.h"
 
 namespace pliant::controller {
+namespace {
+
+// Well above the time that the quota controller takes to count again.
+constexpr std::chrono::seconds kQuotaLag{10};
+
+}  // namespace
+
+bool OnQuotaFull(api::WallTime now, GrantRefusals& refusals) {
+  if (!refusals.quota_full_since) refusals.quota_full_since = now;
+  return now - *refusals.quota_full_since >= kQuotaLag;
+}
 
 void OnRefusal(std::span<const Action> undone, const std::string& message, api::WallTime now,
                GrantRefusals& refusals) {
@@ -38,6 +50,7 @@ void OnAllDone(GrantRefusals& refusals) {
   refusals.message.clear();
   refusals.unanswered = false;
   refusals.grants.reset();
+  refusals.quota_full_since.reset();
 }
 
 void OnCap(const std::optional<planner::DemandCap>& cap, GrantRefusals& refusals) {

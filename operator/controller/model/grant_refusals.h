@@ -24,10 +24,14 @@ struct GrantRefusals {
   std::string message;      // why the last request failed; empty: it succeeded
   bool unanswered = false;  // the server gave no answer at all
   std::optional<RefusedGrants> grants;
-  std::optional<planner::DemandCap> cap;  // the planner's limit on the job's demand
+  std::optional<api::WallTime> quota_full_since;  // no learner could be created since then
+  std::optional<planner::DemandCap> cap;          // the planner's limit on the job's demand
   bool operator==(const GrantRefusals&) const = default;
 };
 
+// A quota of GPUs had no room for a learner. The server counts a pod for a moment after its end, so
+// this is a refusal only if it lasts. Returns whether it is one.
+bool OnQuotaFull(api::WallTime now, GrantRefusals& refusals);
 // The API server refused the first of `undone`, or the write of status before it, with this
 // `message`: the other actions were not tried.
 void OnRefusal(std::span<const Action> undone, const std::string& message, api::WallTime now,

@@ -4,10 +4,11 @@
 
 namespace pliant::controller {
 
-void ObserveJob(JobView& view, WallTime now) {
+std::vector<Eviction> ObserveJob(JobView& view, WallTime now) {
   JobSoftState& state = view.soft_state;
   const bool first_look = !state.meter.until;
-  ObserveNodes(view.learners, state.clocks, now, state.nodes);
+  ObserveClaim(*view.job, LearnersAsked(view), now, state.claims);
+  std::vector<Eviction> evictions = ObserveNodes(view.learners, state.clocks, now, state.nodes);
   ObserveClocks(view, now, state.clocks);
   ObserveResizes(view, first_look, now, state.resizes);
   ForgetMounted(state.clocks, state.mount_causes);
@@ -17,6 +18,7 @@ void ObserveJob(JobView& view, WallTime now) {
   ObserveTimes(view.job->status, now, state.times_ahead);
   ObserveTemplate(*view.job, view.learners, state.checked_template);
   if (view.coordinator.reachable) state.coordinator_retry.tries = 0;
+  return first_look ? std::vector<Eviction>() : evictions;
 }
 
 }  // namespace pliant::controller

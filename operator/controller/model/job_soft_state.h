@@ -2,9 +2,11 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "operator/api/time.h"
 #include "operator/controller/model/checked_template.h"
+#include "operator/controller/model/claim_history.h"
 #include "operator/controller/model/coordinator_retry.h"
 #include "operator/controller/model/grant_refusals.h"
 #include "operator/controller/model/known_speed.h"
@@ -25,6 +27,7 @@ namespace pliant::controller {
 struct JobSoftState {
   LearnerClocks clocks;
   LearnerContacts contacts;
+  ClaimHistory claims;
   NodeHistory nodes;
   MountCauses mount_causes;
   CheckedTemplate checked_template;
@@ -42,7 +45,7 @@ struct JobSoftState {
 };
 
 // Updates the soft state from the job's objects and its coordinator. Call it before planning, which
-// reads the result.
-void ObserveJob(JobView& view, api::WallTime now);
+// reads the result. Returns what its owner should hear.
+std::vector<Eviction> ObserveJob(JobView& view, api::WallTime now);
 
 }  // namespace pliant::controller

@@ -29,7 +29,7 @@ std::string NodeOf(const api::Pod& pod) {
 }
 
 std::optional<int> LearnersAsked(const JobView& view) {
-  const std::optional<int>& told = view.job->status.learners_asked;
+  const std::optional<int>& told = view.job->status.progress.learners_asked;
   return told ? told : view.soft_state.reporting.learners_asked_dropped;
 }
 
@@ -47,8 +47,8 @@ planner::JobView PlannedFrom(const api::JobSpec& spec, const planner::PodNeeds* 
                            .priority = spec.priority,
                            .min_learners = spec.elastic.min_learners,
                            .max_learners = spec.elastic.max_learners,
-                           .min_efficiency = spec.elastic.min_efficiency,
                            .placement = spec.placement,
+                           .training = {.min_efficiency = spec.elastic.min_efficiency},
                            .suspended = spec.suspend,
                            .min_runtime = spec.resize.min_runtime,
                            .cooldown = spec.resize.cooldown,
@@ -56,6 +56,11 @@ planner::JobView PlannedFrom(const api::JobSpec& spec, const planner::PodNeeds* 
   if (needs != nullptr) planned.needs = *needs;
   planned.needs.resources.gpus = spec.elastic.gpus_per_learner;
   return planned;
+}
+
+int CountedMinimum(const api::ElasticTrainingJob& job) {
+  const int asked = job.spec.elastic.min_learners;
+  return std::min(asked, job.status.share.admitted_minimum.value_or(asked));
 }
 
 bool NeedsAreGuessed(const JobView& view) {
@@ -69,8 +74,9 @@ bool IsAdmitted(const api::JobSpec& spec, const api::JobStatus& status) {
   }
   const api::LearnerTemplate& present = spec.learner_template;
   // An older operator stored no hash, and admitted only a template that it could read.
-  return status.admitted_template.empty() ? present.error.empty()
-                                          : status.admitted_template == present.hash;
+  return status.objects.admitted_template.empty()
+             ? present.error.empty()
+             : status.objects.admitted_template == present.hash;
 }
 
 std::optional<WallTime> TimeOf(const JobView& view, const std::optional<WallTime>& in_status) {
@@ -80,7 +86,7 @@ std::optional<WallTime> TimeOf(const JobView& view, const std::optional<WallTime
 }
 
 std::int64_t CommittedStep(const JobView& view) {
-  std::int64_t step = view.job->status.step.value_or(0);
+  std::int64_t step = view.job->status.progress.step.value_or(0);
   if (view.coordinator.progress) {
     step = std::max(step, view.coordinator.progress->step.value_or(0));
   }

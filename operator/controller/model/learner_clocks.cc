@@ -3,15 +3,10 @@
 #include <algorithm>
 
 #include "operator/controller/model/job_view.h"
+#include "operator/controller/model/learner_names.h"
 
 namespace pliant::controller {
 namespace {
-
-const api::Pod* FindLiveLearner(const JobView& view, const std::string& name) {
-  const auto found = std::ranges::find_if(
-      view.learners, [&](const api::Pod& pod) { return pod.meta.name == name; });
-  return found == view.learners.end() || found->ended() ? nullptr : &*found;
-}
 
 void ObserveStarts(const JobView& view, WallTime now, LearnerClocks& clocks) {
   std::erase_if(clocks.starting_since, [&](const auto& entry) {
@@ -40,7 +35,7 @@ void ObserveMinimum(const JobView& view, WallTime now, LearnerClocks& clocks) {
     return !pod.ended() && !pod.deleting() && !clocks.leaving_since.contains(pod.meta.name);
   });
   const bool below =
-      view.job->status.desired_learners > 0 && live < view.job->spec.elastic.min_learners;
+      view.job->status.share.desired_learners > 0 && live < CountedMinimum(*view.job);
   if (!below) {
     clocks.below_minimum_since.reset();
   } else if (!clocks.below_minimum_since) {

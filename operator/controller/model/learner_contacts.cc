@@ -26,7 +26,7 @@ void ObserveGone(const JobView& view, LearnerContacts& contacts) {
 void ObserveNamed(const JobView& view, bool first_look, LearnerContacts& contacts) {
   const auto& progress = view.coordinator.progress;
   // A restarted operator does not know yet which learners the coordinator has reported.
-  const bool trained = !view.job->status.membership_id.empty();
+  const bool trained = !view.job->status.progress.membership_id.empty();
   std::set<std::string> named, met;
   for (const api::Pod& pod : view.learners) {
     const auto is_this = [&](const ReportedLearner& learner) {

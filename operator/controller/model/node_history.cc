@@ -30,10 +30,41 @@ bool WasSentAway(const LearnerClocks& clocks, const api::Pod& pod) {
   return pod.deleting() || clocks.leaving_since.contains(pod.meta.name);
 }
 
+// Why it was evicted from its node; null: it was not. A pod that is preempted makes room for
+// another pod, so its node is no worse than others.
+const api::PodCondition* EvictionOf(const api::Pod& pod) {
+  const api::PodCondition* target = api::FindCondition(pod, "DisruptionTarget");
+  const bool evicted =
+      target != nullptr && target->status && target->reason != "PreemptionByScheduler";
+  return evicted && !NodeOf(pod).empty() ? target : nullptr;
+}
+
+// A taint that learners tolerate for a while would otherwise evict each of their successors, too.
+std::vector<Eviction> ObserveEvictions(const std::vector<api::Pod>& learners, WallTime now,
+                                       NodeHistory& nodes) {
+  std::vector<Eviction> evictions;
+  std::set<std::string> seen;
+  for (const api::Pod& pod : learners) {
+    const api::PodCondition* why = EvictionOf(pod);
+    if (why == nullptr) continue;
+    seen.insert(pod.meta.uid);
+    if (nodes.evictions_seen.contains(pod.meta.uid)) continue;
+    NodeStrikes& node = nodes.strikes[NodeOf(pod)];
+    Strike(node, now);
+    evictions.push_back({.pod = pod.meta.name,
+                         .node = NodeOf(pod),
+                         .why = why->reason + (why->message.empty() ? "" : ": " + why->message),
+                         .avoid_until = node.avoid_until});
+  }
+  nodes.evictions_seen = std::move(seen);
+  return evictions;
+}
+
 }  // namespace
 
-void ObserveNodes(const std::vector<api::Pod>& learners, const LearnerClocks& clocks, WallTime now,
-                  NodeHistory& nodes) {
+std::vector<Eviction> ObserveNodes(const std::vector<api::Pod>& learners,
+                                   const LearnerClocks& clocks, WallTime now, NodeHistory& nodes) {
+  std::vector<Eviction> evictions = ObserveEvictions(learners, now, nodes);
   std::set<std::string> seen;
   for (const api::Pod& pod : learners) {
     const auto ending = EndingOf(pod);
@@ -50,6 +81,7 @@ void ObserveNodes(const std::vector<api::Pod>& learners, const LearnerClocks& cl
   nodes.ends_seen = std::move(seen);
   std::erase_if(nodes.strikes,
                 [&](const auto& entry) { return entry.second.avoid_until + kForgiveAfter < now; });
+  return evictions;
 }
 
 }  // namespace pliant::controller

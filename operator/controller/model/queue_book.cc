@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "operator/controller/model/job_view.h"
 
 namespace pliant::controller {
 namespace {
@@ -47,8 +48,9 @@ struct Effective {
   }
 };
 
-Effective EffectiveOf(const api::JobSpec& spec, const api::TrainingQueueSpec& queue,
+Effective EffectiveOf(const api::ElasticTrainingJob& job, const api::TrainingQueueSpec& queue,
                       const api::PoolBounds& bounds) {
+  const api::JobSpec& spec = job.spec;
   Limits limits;
   Effective effective{.max_learners = spec.elastic.max_learners, .resize = spec.resize};
   const int asked = spec.priority_asked.value_or(queue.priority.fallback);
@@ -66,8 +68,8 @@ Effective EffectiveOf(const api::JobSpec& spec, const api::TrainingQueueSpec& qu
   limits.Apply("resize.minRuntimeSeconds", max.min_runtime, resize.min_runtime, pool);
   limits.Apply("resize.cooldownSeconds", max.cooldown, resize.cooldown, pool);
   if (bounds.max_gpus_per_job) {
-    const int learners = std::max(*bounds.max_gpus_per_job / spec.elastic.gpus_per_learner,
-                                  spec.elastic.min_learners);
+    const int learners =
+        std::max(*bounds.max_gpus_per_job / spec.elastic.gpus_per_learner, CountedMinimum(job));
     limits.Apply("elastic.maxLearners", learners, effective.max_learners, pool);
     effective.max_learners = std::min(effective.max_learners, learners);
   }
@@ -202,7 +204,7 @@ JobInQueue QueueBook::Apply(std::shared_ptr<const api::ElasticTrainingJob> job,
   const api::TrainingQueueSpec& rules = queue != nullptr ? *queue : kBuiltInQueueSpec;
   const api::GpuPoolSpec* pool = FindPool(rules.pool);
   const api::PoolBounds& bounds = (pool != nullptr ? *pool : kBuiltInPoolSpec).bounds;
-  Effective effective = EffectiveOf(job->spec, rules, bounds);
+  Effective effective = EffectiveOf(*job, rules, bounds);
   effective.gpu_resource = ResourceOf(result.membership.pool);
   if (effective.IsIn(job->spec)) {
     result.job = std::move(job);

@@ -33,13 +33,13 @@ bool OnStatusWritten(const api::JobStatus& sent, const api::JobStatus* kept,
     reporting.last = before;
     return false;
   }
-  if (!sent.learners_asked) return false;
-  if (kept->learners_asked) {
+  if (!sent.progress.learners_asked) return false;
+  if (kept->progress.learners_asked) {
     reporting.learners_asked_dropped.reset();
     return false;
   }
-  return std::exchange(reporting.learners_asked_dropped, sent.learners_asked) !=
-         sent.learners_asked;
+  return std::exchange(reporting.learners_asked_dropped, sent.progress.learners_asked) !=
+         sent.progress.learners_asked;
 }
 
 }  // namespace pliant::controller

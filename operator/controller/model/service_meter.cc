@@ -31,14 +31,14 @@ double Decayed(double gpu_seconds, std::chrono::duration<double> age,
 
 void ObserveWaiting(const api::ElasticTrainingJob& job, WallTime now, ServiceMeter& meter) {
   const api::JobStatus& status = job.status;
-  const bool waits = status.desired_learners == 0 && !job.spec.suspend && !status.finished();
+  const bool waits = status.share.desired_learners == 0 && !job.spec.suspend && !status.finished();
   if (!waits) {
     meter.waiting_since.reset();
   } else if (!meter.waiting_since) {
     // A job that this process sees for the first time, and that never had a GPU, has waited since
     // its creation.
     const bool seen = meter.until.has_value();
-    meter.waiting_since = seen || status.attained_gpu_seconds > 0 ? now : job.meta.created;
+    meter.waiting_since = seen || status.waiting.attained_gpu_seconds > 0 ? now : job.meta.created;
   }
 }
 
@@ -48,7 +48,7 @@ void ReadGpuSeconds(const api::ElasticTrainingJob& job, const std::vector<api::P
                     std::chrono::seconds half_life, WallTime now, ServiceMeter& meter) {
   const int gpus = job.spec.elastic.gpus_per_learner;
   meter.gpu_seconds = std::max(meter.gpu_seconds, gpus * GpuSecondsOf(learners, WallTime(), now));
-  const auto& recent = job.status.recent_service;
+  const auto& recent = job.status.waiting.recent_service;
   if (!recent) {
     meter.recent_gpu_seconds = meter.gpu_seconds;
     return;
@@ -62,7 +62,7 @@ void ReadGpuSeconds(const api::ElasticTrainingJob& job, const std::vector<api::P
 void ObserveGpuSeconds(const api::ElasticTrainingJob& job, const std::vector<api::Pod>& learners,
                        std::chrono::seconds half_life, WallTime now, ServiceMeter& meter) {
   meter.gpu_seconds =
-      std::max(meter.gpu_seconds, static_cast<double>(job.status.attained_gpu_seconds));
+      std::max(meter.gpu_seconds, static_cast<double>(job.status.waiting.attained_gpu_seconds));
   if (!meter.until) {
     ReadGpuSeconds(job, learners, half_life, now, meter);
   } else if (now > *meter.until) {

@@ -169,7 +169,7 @@ void SpeedBook::Observe(JobView& view, const api::FrozenTraining& training,
   if (!known.status_was_read && is_batch_known) {
     known.status_was_read = true;
     // Another job, or this one, may have newer measurements.
-    if (!own.model) std::ranges::for_each(job.status.speeds, learn);
+    if (!own.model) std::ranges::for_each(job.status.progress.speeds, learn);
   }
   // A report counts once, however often the job is looked at.
   if (known.learned_from != view.coordinator.progress) {

@@ -6,7 +6,8 @@ namespace pliant::controller {
 
 void ObserveTimes(const api::JobStatus& status, api::WallTime now, TimesAhead& times) {
   const TimesAhead before = std::exchange(times, {});
-  for (const auto& time : {status.start_time, status.resize_time, status.completion_time}) {
+  for (const auto& time :
+       {status.share.start_time, status.share.resize_time, status.completion_time}) {
     if (!time) continue;
     if (const auto known = before.find(*time); known != before.end()) {
       times.insert(*known);

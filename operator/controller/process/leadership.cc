@@ -65,7 +65,8 @@ void Leadership::OnKeys(const Result<MasterKeys>& keys) {
     return;
   }
   coordinators_ = std::make_unique<HttpCoordinatorClient>(*keys, options_.connect);
-  runner_ = std::make_unique<ActionRunner>(parts_.client, options_.pods, *keys);
+  runner_ = std::make_unique<ActionRunner>(parts_.client, options_.pods, *keys,
+                                           [&loop = parts_.loop] { return loop.Now(); });
   planning_ = std::make_unique<PlanningLoop>(
       PlanningLoopParts{.loop = parts_.loop,
                         .table = parts_.table,

@@ -41,6 +41,7 @@ class Leadership {
 
   // Null before the keys are there.
   PlanningLoop* planning() { return planning_.get(); }
+  const PlanningLoop* planning() const { return planning_.get(); }
 
  private:
   void GetKeys();

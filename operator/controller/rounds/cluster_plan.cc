@@ -32,10 +32,13 @@ bool IsAsBefore(const typename kube::Store<T>::Change& change, Same same) {
 // Whether the plan says something about the job that its status does not.
 bool IsNewsFor(const JobView& view, const planner::Decision& decision, WallTime now) {
   const api::JobStatus& status = view.job->status;
-  if (!decision.ChangesNothing() || decision.to != status.desired_learners ||
-      decision.entitlement != status.entitlement) {
+  if (!decision.ChangesNothing() || decision.to != status.share.desired_learners ||
+      decision.entitlement != status.share.entitlement) {
     return true;
   }
+  // A job that an earlier version admitted gets its minimum with the next write.
+  const std::optional<int>& minimum = status.share.admitted_minimum;
+  if (minimum && minimum != decision.minimum) return true;
   const Reporting& reporting = view.soft_state.reporting;
   const bool waits = reporting.next_progress_write && now < *reporting.next_progress_write &&
                      reporting.last.reason == decision.reason.code;

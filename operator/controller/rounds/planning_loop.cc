@@ -35,10 +35,10 @@ void LogChanges(const std::string& job, const api::JobStatus& before, const api:
     log::Info("job changed phase",
               {{"job", job}, {"from", ToString(before.phase)}, {"to", ToString(after.phase)}});
   }
-  if (before.desired_learners != after.desired_learners) {
+  if (before.share.desired_learners != after.share.desired_learners) {
     log::Info("job is resized", {{"job", job},
-                                 {"from", before.desired_learners},
-                                 {"to", after.desired_learners},
+                                 {"from", before.share.desired_learners},
+                                 {"to", after.share.desired_learners},
                                  {"reason", after.reason}});
   }
 }
@@ -57,7 +57,7 @@ PlanningLoop::PlanningLoop(PlanningLoopParts parts, PlanningLoopOptions options)
                 .on_change =
                     [this](const std::string& job_uid) {
                       parts_.table.LookAt(job_uid);
-                      if (const auto* key = dispatcher_.KeyOfJob(job_uid)) queue_.Add(*key);
+                      if (const auto* key = dispatcher_.KeyOfJob(job_uid)) LookAt({*key});
                     },
                 .on_call =
                     [this](std::string_view result) { parts_.metrics.OnCoordinatorCall(result); }}),
@@ -71,6 +71,13 @@ PlanningLoop::PlanningLoop(PlanningLoopParts parts, PlanningLoopOptions options)
                    .first_conflict_delay = options_.pace.max_debounce,
                    .now = options_.now,
                    .on_result = std::bind_front(&PlanningLoop::OnResult, this)}),
+      leavers_({.loop = parts_.loop,
+                .table = parts_.table,
+                .runner = parts_.runner,
+                .api_calls = parts_.api_calls,
+                .monitor = monitor_,
+                .request_round = [this] { rounds_.Request(); }},
+               options_.now),
       plan_(options_.policy, parts_.table.book(), options_.placeholders.ns, parts_.crash_notes),
       queue_reporter_({.loop = parts_.loop,
                        .book = parts_.table.book(),
@@ -104,11 +111,9 @@ NodeRequestParts PlanningLoop::PartsOfNodeRequests() {
 }
 
 void PlanningLoop::OnJobChange(const kube::Store<api::ElasticTrainingJob>::Change& change) {
-  if (change.after != nullptr) {
-    queue_.Add(change.key);
-    return;
-  }
+  if (change.after != nullptr) return LookAt({change.key});
   dispatcher_.ForgetJob(change.before->meta.uid);
+  leavers_.ForgetJob(change.before->meta.uid);
   monitor_.Forget(change.before->meta.uid);
   queue_.CancelDelay(change.key);  // its ttlSecondsAfterFinished may be a week
   parts_.metrics.RemoveJob(change.key.ns, change.key.name);
@@ -145,8 +150,10 @@ void PlanningLoop::OnServiceChange(const kube::Store<api::Service>::Change& chan
   LookAt(parts_.table.OwnersIn(change));
 }
 
+// The queue announces no job whose actions are under way, but its learners may have to leave.
 void PlanningLoop::LookAt(const std::set<kube::NamespacedName>& jobs) {
   for (const kube::NamespacedName& job : jobs) queue_.Add(job);
+  if (!jobs.empty()) rounds_.Request();
 }
 
 std::optional<WallTime> PlanningLoop::RunRound(WallTime now) {
@@ -154,7 +161,9 @@ std::optional<WallTime> PlanningLoop::RunRound(WallTime now) {
   MakePlan(now);
   // Jobs for which the plan has news join those in the queue. A job whose actions are under way is
   // not taken from it now: it comes back when they are done.
-  for (const kube::NamespacedName& job : JobsWithNews(plan_.plan(), views_, now)) queue_.Add(job);
+  const std::vector<kube::NamespacedName> news = JobsWithNews(plan_.plan(), views_, now);
+  LetLeave(news, now);
+  for (const kube::NamespacedName& job : news) queue_.Add(job);
   while (const auto key = queue_.Take()) {
     const auto view = views_.find(*key);
     if (view == views_.end()) {
@@ -165,10 +174,29 @@ std::optional<WallTime> PlanningLoop::RunRound(WallTime now) {
   }
   parts_.metrics.SetQueueDepth(queue_.depth());
   std::optional<WallTime> again_at = plan_.plan().again_at;
+  KeepEarliest(leavers_.next_look(), again_at);
   const PlannedCluster cluster{plan_.snapshot(), plan_.plan()};
   KeepEarliest(queue_reporter_.Report(cluster, now), again_at);
   KeepEarliest(RequestNodes(cluster, now), again_at);
   return again_at;
+}
+
+// Also of jobs whose actions are under way or rest: others wait for what they hold.
+void PlanningLoop::LetLeave(const std::vector<kube::NamespacedName>& news, WallTime now) {
+  std::set<kube::NamespacedName> jobs = leavers_.TakeDue(now);
+  jobs.insert(news.begin(), news.end());
+  jobs.insert(parts_.table.refreshed().begin(), parts_.table.refreshed().end());
+  for (const kube::NamespacedName& key : jobs) {
+    const auto found = views_.find(key);
+    if (found == views_.end()) continue;
+    const JobView& view = found->second;
+    if (QuarantineOf(parts_.crash_notes, view.job->meta) != Quarantine::kNone) continue;
+    FollowCoordinator(view);
+    const planner::Decision* decision = DecisionOn(plan_.plan(), key);
+    if (decision == nullptr) continue;
+    const CrashNotes::Mark busy = CrashNotes::BusyWith(parts_.crash_notes, view.job->meta);
+    leavers_.Look(view, *decision, now);
+  }
 }
 
 std::optional<WallTime> PlanningLoop::RequestNodes(const PlannedCluster& cluster, WallTime now) {
@@ -213,7 +241,9 @@ void PlanningLoop::LookAtJob(const kube::NamespacedName& key, JobView& view, Wal
   }
   const CrashNotes::Mark busy = CrashNotes::BusyWith(parts_.crash_notes, view.job->meta);
   view.coordinator = monitor_.View(uid);
-  ObserveJob(view, now);
+  for (const Eviction& eviction : ObserveJob(view, now)) {
+    options_.on_event(view.job->meta, EventOf(eviction));
+  }
   if (const auto training = PresentTrainingOf(view)) {
     speeds_.Observe(view, *training, gpus_of_node_[view.membership.pool], now);
   }
@@ -235,9 +265,10 @@ void PlanningLoop::Reconcile(const JobView& view, const std::optional<JobPlan>& 
                              WallTime now) {
   const api::ObjectMeta& job = view.job->meta;
   const kube::NamespacedName key = ToKey(job);
-  if (const auto rests_until = dispatcher_.RestsUntil(job.uid, now)) {
+  const BatchDispatcher::Rests rests = dispatcher_.RestsOf(job.uid, now);
+  if (rests.all) {
     queue_.Done(key);
-    LookAgainAt(rests_until, options_.now(), key, queue_);
+    LookAgainAt(rests.all, options_.now(), key, queue_);
     return;
   }
   if (QuarantineOf(parts_.crash_notes, job) != Quarantine::kNone) {
@@ -247,11 +278,13 @@ void PlanningLoop::Reconcile(const JobView& view, const std::optional<JobPlan>& 
   const CrashNotes::Mark busy = CrashNotes::BusyWith(parts_.crash_notes, job);
   LifecycleOptions lifecycle = options_.lifecycle;
   lifecycle.clock_agrees = options_.clock_agrees();
+  lifecycle.serves = !rests.serving;
   Outcome outcome = ReconcileJob(view, plan, lifecycle, now);
   KeepEarliest(view.overdue_at, outcome.look_again);
+  if (outcome.held_back) KeepEarliest(rests.serving, outcome.look_again);
   const LastReported reported_before = view.soft_state.reporting.last;
   parts_.table.SoftState(job.uid) = std::move(outcome.soft_state);
-  FollowCoordinator(view, outcome);
+  monitor_.SetBusy(job.uid, outcome.status.phase != api::JobPhase::kRunning);
   if (outcome.write_status || !outcome.actions.empty()) {
     Dispatch(view, std::move(outcome), reported_before);
     return;
@@ -277,29 +310,29 @@ void PlanningLoop::WriteQuarantineStatus(const JobView& view, WallTime now) {
   }
 }
 
-void PlanningLoop::FollowCoordinator(const JobView& view, const Outcome& outcome) {
+void PlanningLoop::FollowCoordinator(const JobView& view) {
   const std::string& uid = view.job->meta.uid;
   const api::Pod* pod = CurrentCoordinator(view);
   const bool runs = pod != nullptr && !pod->ip.empty() &&
                     std::ranges::any_of(pod->containers, &api::ContainerStatus::running);
   if (runs) {
-    monitor_.Follow(uid, view.job->meta.name_space, view.job->status.coordinator_term, pod->ip);
+    monitor_.Follow(uid, view.job->meta.name_space, view.job->status.objects.coordinator_term,
+                    pod->ip);
   } else {
-    monitor_.Disconnect(uid, view.job->status.coordinator_term);
+    monitor_.Disconnect(uid, view.job->status.objects.coordinator_term);
   }
-  if (outcome.desired) monitor_.SetDesired(uid, *outcome.desired);
-  monitor_.SetBusy(uid, outcome.status.phase != api::JobPhase::kRunning);
 }
 
 void PlanningLoop::Dispatch(const JobView& view, Outcome outcome,
                             const LastReported& reported_before) {
   auto batch = std::make_shared<Batch>(Batch{.job = *view.job,
                                              .write_status = outcome.write_status,
-                                             .actions = std::move(outcome.actions)});
+                                             .actions = std::move(outcome.actions),
+                                             .held_back = outcome.held_back});
   if (batch->write_status) batch->job.status = outcome.status;
   std::optional<Duration> wait_ended;
   const auto& waiting_since = view.soft_state.meter.waiting_since;
-  if (waiting_since && outcome.status.desired_learners > 0) {
+  if (waiting_since && outcome.status.share.desired_learners > 0) {
     wait_ended = options_.now() - *waiting_since;
   }
   dispatcher_.Dispatch({.batch = std::move(batch),

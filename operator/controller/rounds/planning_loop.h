@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "base/event_loop.h"
 #include "operator/controller/actions/action_runner.h"
@@ -18,6 +19,7 @@
 #include "operator/controller/rounds/accepted_templates.h"
 #include "operator/controller/rounds/cluster_plan.h"
 #include "operator/controller/rounds/crash_notes.h"
+#include "operator/controller/rounds/leavers.h"
 #include "operator/controller/rounds/placeholders.h"
 #include "operator/controller/rounds/provisioning_requests.h"
 #include "operator/controller/rounds/queue_reporter.h"
@@ -90,12 +92,13 @@ class PlanningLoop {
   NodeRequestParts PartsOfNodeRequests();
   std::optional<WallTime> RunRound(WallTime now);
   void LookAtJobs(WallTime now);
+  void LetLeave(const std::vector<kube::NamespacedName>& news, WallTime now);
   void LookAtJob(const kube::NamespacedName& key, JobView& view, WallTime now);
   void MakePlan(WallTime now);
   std::optional<WallTime> RequestNodes(const PlannedCluster& cluster, WallTime now);
   void Reconcile(const JobView& view, const std::optional<JobPlan>& plan, WallTime now);
   void WriteQuarantineStatus(const JobView& view, WallTime now);
-  void FollowCoordinator(const JobView& view, const Outcome& outcome);
+  void FollowCoordinator(const JobView& view);
   void Dispatch(const JobView& view, Outcome outcome, const LastReported& reported_before);
   void OnResult(const BatchOrder& order, const BatchResult& result, Duration took);
   void LookAt(const std::set<kube::NamespacedName>& jobs);
@@ -106,6 +109,7 @@ class PlanningLoop {
   kube::WorkQueue queue_;
   CoordinatorMonitor monitor_;
   BatchDispatcher dispatcher_;
+  Leavers leavers_;
   AcceptedTemplates accepted_;
   SpeedBook speeds_;
   std::map<std::string, std::int64_t> gpus_of_node_;  // by pool: of its largest node

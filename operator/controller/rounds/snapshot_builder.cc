@@ -44,8 +44,8 @@ std::optional<std::int64_t> RemainingSeconds(const Progress& progress,
 std::optional<std::int64_t> AloneSeconds(const JobView& view) {
   const KnownSpeed& speed = view.soft_state.speed;
   const api::JobStatus& status = view.job->status;
-  if (speed.curve.empty() || !status.total_steps) return std::nullopt;
-  const auto steps = static_cast<double>(*status.total_steps - CommittedStep(view));
+  if (speed.curve.empty() || !status.progress.total_steps) return std::nullopt;
+  const auto steps = static_cast<double>(*status.progress.total_steps - CommittedStep(view));
   const double seconds = std::max(steps, 0.0) * speed.alone_seconds_per_step;
   if (!(seconds < static_cast<double>(api::kMaxSeconds))) return std::nullopt;
   return static_cast<std::int64_t>(seconds);
@@ -162,6 +162,7 @@ std::optional<planner::LearnerView> LearnerViewOf(const api::Pod& pod, const Job
     // has to be reachable, and it has the same time for that as the learner had to run.
     const bool runs = HasStarted(job, pod) || (IsRunning(pod) && job.coordinator.reachable);
     view.state = runs ? kRunning : kStarting;
+    view.unschedulable = !runs && pod.unschedulable;
     view.since = starting != job.soft_state.clocks.starting_since.end() ? starting->second
                                                                         : pod.meta.created;
     const api::ContainerStatus* program = api::FindContainer(pod, kLearnerContainer);
@@ -183,28 +184,30 @@ planner::JobView PlannerView(const JobView& view) {
   planned.queue_refusal = view.membership.refusal;
   planned.learners_asked = LearnersAsked(view);
   if (training) {
-    planned.logical_shards = training->logical_shards;
-    planned.reproducibility = training->reproducibility;
-    planned.gpu_product = job.status.gpu_product;
+    planned.training.logical_shards = training->logical_shards;
+    planned.training.reproducibility = training->reproducibility;
+    planned.training.gpu_product = job.status.gpu_product;
     if (const auto& progress = view.coordinator.progress) {
-      planned.remaining_seconds = RemainingSeconds(*progress, *PresentTrainingOf(view));
+      planned.training.remaining_seconds = RemainingSeconds(*progress, *PresentTrainingOf(view));
     }
-    planned.speeds = view.soft_state.speed.curve;
-    planned.alone_seconds = AloneSeconds(view);
-    planned.hold_percent = HoldPercentOf(view, planned.remaining_seconds);
+    planned.training.speeds = view.soft_state.speed.curve;
+    planned.training.alone_seconds = AloneSeconds(view);
+    planned.training.hold_percent = HoldPercentOf(view, planned.training.remaining_seconds);
   } else {
     // A job that lost its admission still has learners: they are drained.
     planned.suspended = true;
   }
   planned.finished = job.status.finished() || job.meta.deleted.has_value();
   planned.submitted = job.meta.created;
-  planned.waiting_since = view.soft_state.meter.waiting_since;
-  planned.attained_gpu_seconds = WholeGpuSeconds(view.soft_state.meter.recent_gpu_seconds);
-  planned.attained_at = view.soft_state.meter.until;
-  planned.learners_desired = job.status.desired_learners;
-  planned.started = TimeOf(view, job.status.start_time);
-  planned.resized = TimeOf(view, job.status.resize_time);
-  planned.below_minimum_since = view.soft_state.clocks.below_minimum_since;
+  planned.waiting.since = view.soft_state.meter.waiting_since;
+  planned.waiting.attained_gpu_seconds = WholeGpuSeconds(view.soft_state.meter.recent_gpu_seconds);
+  planned.waiting.attained_at = view.soft_state.meter.until;
+  planned.share.desired = job.status.share.desired_learners;
+  planned.share.yields_until = view.soft_state.claims.yields_until;
+  planned.share.admitted_minimum = job.status.share.admitted_minimum;
+  planned.share.started = TimeOf(view, job.status.share.start_time);
+  planned.share.resized = TimeOf(view, job.status.share.resize_time);
+  planned.share.below_minimum_since = view.soft_state.clocks.below_minimum_since;
   planned.cap = view.soft_state.refusals.cap;
   if (view.soft_state.refusals.grants)
     planned.refused_since = view.soft_state.refusals.grants->since;

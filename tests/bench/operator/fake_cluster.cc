@@ -153,7 +153,7 @@ void FakeCluster::OnJob(const kube::Store<api::ElasticTrainingJob>::Change& chan
   };
   if (is_admitted(change.after) && !is_admitted(change.before)) ++admitted_;
   if (change.before != nullptr &&
-      change.before->status.desired_learners != change.after->status.desired_learners) {
+      change.before->status.share.desired_learners != change.after->status.share.desired_learners) {
     ++size_changes_;
     last_size_change_ = Elapsed();
   }

@@ -157,21 +157,21 @@ void ReadJob(Fields& fields, JobView& job, TimedWorld::Program& program) {
   }
   fields.ReadTo<std::string>("queue", job.queue);
   fields.ReadTo<int>("priority", job.priority);
-  fields.ReadTo<int>("logicalShards", job.logical_shards);
-  fields.ReadTo<SpeedCurve>("speeds", job.speeds);
-  fields.ReadTo<std::int64_t>("aloneSeconds", job.alone_seconds);
-  fields.ReadTo<int>("holdPercent", job.hold_percent);
-  fields.ReadTo<int>("minEfficiencyPercent", job.min_efficiency);
+  fields.ReadTo<int>("logicalShards", job.training.logical_shards);
+  fields.ReadTo<SpeedCurve>("speeds", job.training.speeds);
+  fields.ReadTo<std::int64_t>("aloneSeconds", job.training.alone_seconds);
+  fields.ReadTo<int>("holdPercent", job.training.hold_percent);
+  fields.ReadTo<int>("minEfficiencyPercent", job.training.min_efficiency);
   if (const auto word = fields.ReadWord("placement", kPlacements)) {
     job.placement = static_cast<PlacementPolicy>(*word);
   }
   if (const auto word = fields.ReadWord("reproducibility", kReproducibilities)) {
-    job.reproducibility = static_cast<Reproducibility>(*word);
+    job.training.reproducibility = static_cast<Reproducibility>(*word);
   }
   fields.ReadTo<std::int64_t>("gpusPerLearner", job.needs.resources.gpus);
   fields.ReadTo<std::map<std::string, std::string>>("nodeSelector", job.needs.node_selector);
   fields.ReadTo<std::string>("namespace", job.key.name_space);
-  fields.ReadTo<std::int64_t>("attainedGpuSeconds", job.attained_gpu_seconds);
+  fields.ReadTo<std::int64_t>("attainedGpuSeconds", job.waiting.attained_gpu_seconds);
   const auto seconds = [&](const std::string& key, Seconds& value) {
     if (const auto count = fields.Read<std::int64_t>(key)) value = SecondsOf(*count);
   };

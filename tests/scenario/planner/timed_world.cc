@@ -52,26 +52,22 @@ void TimedWorld::EndLearnersOn(const std::string& node) {
 void TimedWorld::Observe() {
   const WallTime now = world.snapshot.now;
   for (JobView& job : world.snapshot.jobs) {
-    if (job.learners_desired == 0) {
-      job.started.reset();
-      job.resized.reset();
-    }
-    if (job.learners_desired > 0 || job.suspended || job.finished) {
-      job.waiting_since.reset();
-    } else if (!job.waiting_since) {
-      job.waiting_since = now;
+    if (job.share.desired > 0 || job.suspended || job.finished) {
+      job.waiting.since.reset();
+    } else if (!job.waiting.since) {
+      job.waiting.since = now;
     }
     const auto live = std::ranges::count_if(
         job.learners, [](const LearnerView& each) { return each.state != LearnerState::kLeaving; });
-    if (job.learners_desired == 0 || live >= job.min_learners) {
-      job.below_minimum_since.reset();
-    } else if (!job.below_minimum_since) {
-      job.below_minimum_since = now;
+    if (job.share.desired == 0 || live >= MinimumOf(job)) {
+      job.share.below_minimum_since.reset();
+    } else if (!job.share.below_minimum_since) {
+      job.share.below_minimum_since = now;
     }
     const Program& program = programs.at(job.key.name);
-    job.remaining_seconds.reset();
+    job.training.remaining_seconds.reset();
     if (program.runs && Running(job) > 0) {
-      job.remaining_seconds = (*program.runs - program.has_run).count();
+      job.training.remaining_seconds = (*program.runs - program.has_run).count();
     }
     job.pool = QueueNamed(world.snapshot, job.queue).pool;
     const auto allowed = namespaces_of_queue.find(job.queue);
@@ -118,8 +114,8 @@ void TimedWorld::AdvanceTo(WallTime time) {
     const std::int64_t gpus = Running(job) * job.needs.resources.gpus;
     if (gpus > 0) programs.at(job.key.name).has_run += passed;
     const Seconds half_life = QueueNamed(snapshot, job.queue).half_life;
-    job.attained_gpu_seconds =
-        Decayed(job.attained_gpu_seconds, passed, half_life) + gpus * passed.count();
+    job.waiting.attained_gpu_seconds =
+        Decayed(job.waiting.attained_gpu_seconds, passed, half_life) + gpus * passed.count();
   }
   snapshot.now = time;
 }

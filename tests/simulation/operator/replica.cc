@@ -164,6 +164,11 @@ void Replica::Elect() {
   loop_.PostAfter(wait, [this] { Elect(); });
 }
 
+const planner::Plan* Replica::plan() const {
+  const controller::PlanningLoop* planning = leadership_.planning();
+  return planning == nullptr ? nullptr : &planning->plan();
+}
+
 std::string Replica::Metrics() {
   leadership_.planning()->Report();
   return metrics_.Text();

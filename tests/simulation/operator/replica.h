@@ -52,6 +52,9 @@ class Replica {
   // The text of its /metrics. The replica leads.
   std::string Metrics();
 
+  // The plan that it made last; null: it does not lead.
+  const planner::Plan* plan() const;
+
   bool leads() const { return steps_.policy().Leads(loop_.Now()); }
   int writes() const { return transport_.writes(); }
   const std::string& identity() const { return identity_; }

@@ -242,6 +242,24 @@ TEST_F(Tenants, AJobThatHasEndedKeepsNoAddressAndNoKeys) {
   EXPECT_TRUE(world.RunUntil([&] { return left_of("secrets") == 0; }, 1min));
 }
 
+// Seen: a job suspended and resumed every few seconds made its neighbor create 80 pods in 90 s.
+TEST_F(Tenants, AJobThatIsSuspendedAndResumedAgainAndAgainHardlyMovesItsNeighbor) {
+  Submit("restless", 1, 8);
+  Submit("calm", 1, 8);
+  ASSERT_TRUE(ReachLearners("restless", 4) && ReachLearners("calm", 4)) << world.Describe();
+  world.loop.RunFor(40s);
+  const std::int64_t before = Job("calm").at("/status/nextLearner"_json_pointer);
+  for (int flip = 0; flip < 30; ++flip) {
+    world.Edit("restless", {{"suspend", flip % 2 == 0}});
+    world.loop.RunFor(3s);
+    EXPECT_GE(world.Learners("calm"), 4);
+  }
+  const std::int64_t after = Job("calm").at("/status/nextLearner"_json_pointer);
+  EXPECT_LE(after - before, 20) << world.Describe();
+  world.Edit("restless", {{"suspend", false}});
+  EXPECT_TRUE(ReachLearners("restless", 4) && ReachLearners("calm", 4)) << world.Describe();
+}
+
 TEST_F(Tenants, JobsOfOneNamespaceShareItsQuota) {
   world.server.Put("/api/v1/namespaces/team-a/resourcequotas/gpus",
                    Json::parse(R"({"metadata": {"namespace": "team-a", "name": "gpus"},

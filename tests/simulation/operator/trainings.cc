@@ -46,7 +46,8 @@ void Trainings::OnStart(const std::string& pod) {
   if (!IsLearner(*object)) {
     coordinators_[pod] = {.term = std::stoll(LabelOf(*object, controller::kLabelTerm)),
                           .accepted = {},
-                          .plan = Json::array()};
+                          .plan = Json::array(),
+                          .started = loop_.Now()};
     Look(uid, 500ms);
     return;
   }
@@ -99,6 +100,33 @@ Trainings::Coordinator* Trainings::LeadingCoordinator(const std::string& uid) {
   }
   // Learners refuse a coordinator whose term is lower than one they have seen.
   return leading != nullptr && leading->term >= trainings_.at(uid).term ? leading : nullptr;
+}
+
+bool Trainings::AwaitsWordToLeave(const std::string& job_uid, const std::string& learner) const {
+  // Longer than the operator's longest pause between calls to a coordinator that was silent.
+  constexpr Duration kSettled = 15s;
+  const auto training = trainings_.find(job_uid);
+  if (training == trainings_.end()) return false;
+  const auto options = options_.find(training->second.job);
+  const bool lies =
+      options != options_.end() && (options->second.refuses_plans || options->second.flaps);
+  const bool settled = loop_.Now() - training->second.resized > kSettled;
+  if (lies || !settled || training->second.complete) return false;
+  const auto member = std::ranges::find(training->second.members, learner, NameOf);
+  if (member == training->second.members.end() || !cluster_.Runs(*member)) return false;
+  const auto pod = server_.Find(*member);
+  if (pod == nullptr || pod->at("metadata").contains("deletionTimestamp")) return false;
+  int coordinators = 0;
+  const Coordinator* leading = nullptr;
+  for (const auto& [path, coordinator] : coordinators_) {
+    if (uids_.at(path) != job_uid) continue;
+    ++coordinators;
+    leading = &coordinator;
+  }
+  if (coordinators != 1 || loop_.Now() - leading->started <= kSettled) return false;
+  return std::ranges::none_of(leading->plan, [&](const Json& planned) {
+    return planned.at("name") == learner && planned.at("state") == "Leaving";
+  });
 }
 
 // A step needs all members.
@@ -157,6 +185,7 @@ void Trainings::SetMembers(Training& training, std::vector<std::string> members)
   training.saved =
       std::max(training.saved, training.step / kStepsBetweenCheckpoints * kStepsBetweenCheckpoints);
   training.members = std::move(members);
+  training.resized = loop_.Now();
   ++training.counter;
 }
 

@@ -47,6 +47,10 @@ class Trainings {
   void OnStopSignal(const std::string& pod);
   void OnEnd(const std::string& pod);
 
+  // Whether the learner trains, and the job's coordinator, which has long been answering, was not
+  // told that it leaves.
+  bool AwaitsWordToLeave(const std::string& job_uid, const std::string& learner) const;
+
   int plans_refused = 0;  // by coordinators that refuse all plans
 
   // Called once when a plan has the stamp of an earlier one and another content, or when the
@@ -60,6 +64,7 @@ class Trainings {
     std::optional<Stamp> accepted;
     Json plan;
     int answers = 0;
+    TimePoint started{};
   };
   struct Training {
     std::string job;  // the job's name
@@ -69,6 +74,7 @@ class Trainings {
     std::int64_t step = 0;             // at `since`
     std::int64_t saved = 0;            // last checkpointed step
     TimePoint since{};
+    TimePoint resized{};  // when `members` last changed
     bool complete = false;
     TimerId timer = 0;
   };

@@ -62,7 +62,10 @@ World::World(std::uint64_t seed)
       cluster(loop, server, random),
       trainings(loop, server, cluster, random),
       invariants(server, [this](const std::string& node) { return cluster.GpusOf(node); }),
-      admin_(server, kube::Config{.server = "https://memory"}, {.requests_per_second = 0}) {
+      admin_(server, kube::Config{.server = "https://memory"}, {.requests_per_second = 0}),
+      told_in_time_(loop, trainings,
+                    [this](const std::string& what) { invariants.Violated(what); }) {
+  LookWhetherAllAreTold();
   cluster.has_image = [this](const Json& pod) {
     return IsLearner(pod) || !trainings.HasNoCoordinator(JobOf(pod));
   };
@@ -83,6 +86,7 @@ World::World(std::uint64_t seed)
 }
 
 World::~World() {
+  loop.Cancel(look_timer_);
   server.on_change = nullptr;
   server.refuse = nullptr;
 }
@@ -246,13 +250,28 @@ std::size_t World::leading() const {
   return static_cast<std::size_t>(std::ranges::find_if(slots_, leads) - slots_.begin());
 }
 
+void World::Disturb(Duration time) {
+  // A connection that was cut, and a coordinator that was silent, are tried again after a while.
+  disturbed_until_ = std::max(disturbed_until_, loop.Now() + time + std::chrono::seconds(30));
+}
+
+void World::LookWhetherAllAreTold() {
+  const Replica* leads = leader();
+  const std::string identity = leads == nullptr ? "" : leads->identity();
+  if (identity != std::exchange(leader_before_, identity) || coordinators_cut) Disturb({});
+  told_in_time_.Look(loop.Now() < disturbed_until_ || leads == nullptr ? nullptr : leads->plan());
+  look_timer_ = loop.PostAfter(std::chrono::milliseconds(250), [this] { LookWhetherAllAreTold(); });
+}
+
 void World::FreezeWatches(std::size_t index, Duration time) {
+  Disturb(time);
   if (slots_[index].replica) slots_[index].replica->FreezeWatchesUntil(loop.Now() + time);
 }
 
 void World::Kill(std::size_t index) { End(index); }
 
 void World::Stop(std::size_t index, Duration time) {
+  Disturb(time);
   if (slots_[index].replica) slots_[index].replica->StopUntil(loop.Now() + time);
 }
 
@@ -265,6 +284,7 @@ void World::KillAtWrite(int count, bool after) { death_at_write_ = {count, after
 void World::KillAtPlan(int count, bool after) { death_at_plan_ = {count, after}; }
 
 void World::Partition(std::size_t index, Duration time) {
+  Disturb(time);
   slots_[index].cut_until = loop.Now() + time;
 }
 

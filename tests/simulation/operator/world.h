@@ -16,6 +16,7 @@
 #include "tests/simulation/operator/cluster.h"
 #include "tests/simulation/operator/invariants.h"
 #include "tests/simulation/operator/replica.h"
+#include "tests/simulation/operator/told_in_time.h"
 #include "tests/simulation/operator/trainings.h"
 #include "tests/simulation/trace.h"
 
@@ -134,6 +135,14 @@ class World {
 
   Death death_at_write_;
   Death death_at_plan_;
+  void LookWhetherAllAreTold();
+  // The leader or its connections were disturbed: it may take a while to notice.
+  void Disturb(Duration time);
+
+  ToldInTime told_in_time_;
+  TimerId look_timer_ = 0;
+  TimePoint disturbed_until_{};
+  std::string leader_before_;
   int writes_before_ = 0;  // writes of processes that have ended
   int writes_besides_lease_ = 0;
   int dry_runs_ = 0;

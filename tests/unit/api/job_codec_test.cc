@@ -202,35 +202,39 @@ JobStatus FullStatus() {
       .reason = "4 of 8 GPUs",
       .selector = "pliant.dev/job-uid=u",
       .learners = 3,
-      .desired_learners = 4,
-      .entitlement = 4,
+      .share = {.desired_learners = 4,
+                .entitlement = 4,
+                .admitted_minimum = 2,
+                .start_time = WallTime(seconds(10)),
+                .resize_time = WallTime(seconds(20))},
+      .waiting = {.attained_gpu_seconds = 900,
+                  .estimated = {.start = WallTime(seconds(21)),
+                                .completion = WallTime(seconds(29))}},
       .training =
           FrozenTraining{
               .global_batch_size = 256, .logical_shards = 32, .seed = 7, .max_batch_size = 4096},
       .gpu_product = "NVIDIA-L4",
-      .coordinator_term = 2,
-      .coordinator_image = "pliant:1",
-      .credentials_version = 2,
-      .next_learner = 11,
-      .admitted_template = "0a1b",
-      .membership_id = "2.5",
-      .step = 400,
-      .epoch = 16,
-      .total_steps = 1200,
-      .samples_per_second = 5310.5,
-      .speeds = {{.learners = 2, .nodes = 1, .samples_per_second = 15, .compute_seconds = 0.25},
-                 {.learners = 4, .nodes = 2, .samples_per_second = 28, .compute_seconds = 0.5}},
-      .loss = 0.03125,
-      .accuracy = 0.98,
-      .parameters_sha256 = "abc",
-      .last_checkpoint = SavedCheckpoint{.step = 400, .time = WallTime(seconds(1000))},
+      .objects = {.coordinator_term = 2,
+                  .coordinator_image = "pliant:1",
+                  .credentials_version = 2,
+                  .next_learner = 11,
+                  .admitted_template = "0a1b"},
+      .progress =
+          {.membership_id = "2.5",
+           .step = 400,
+           .epoch = 16,
+           .total_steps = 1200,
+           .samples_per_second = 5310.5,
+           .speeds =
+               {{.learners = 2, .nodes = 1, .samples_per_second = 15, .compute_seconds = 0.25},
+                {.learners = 4, .nodes = 2, .samples_per_second = 28, .compute_seconds = 0.5}},
+           .loss = 0.03125,
+           .accuracy = 0.98,
+           .parameters_sha256 = "abc",
+           .last_checkpoint = SavedCheckpoint{.step = 400, .time = WallTime(seconds(1000))}},
       .resizes = 3,
       .restarts = 1,
       .failures = {.count = 2, .step = 399, .counted = {4, 7}},
-      .attained_gpu_seconds = 900,
-      .start_time = WallTime(seconds(10)),
-      .resize_time = WallTime(seconds(20)),
-      .estimated = {.start = WallTime(seconds(21)), .completion = WallTime(seconds(29))},
       .completion_time = WallTime(seconds(30)),
       .conditions = {{.type = "Admitted",
                       .status = ConditionStatus::kTrue,
@@ -255,8 +259,8 @@ TEST(JobCodec, PatchRemovesWhatHasNoValue) {
   json object = Minimal();
   object.merge_patch({{"status", EncodeStatus(FullStatus())}});
   JobStatus later = FullStatus();
-  later.loss.reset();
-  later.last_checkpoint.reset();
+  later.progress.loss.reset();
+  later.progress.last_checkpoint.reset();
   later.failures = {};
   later.reason.clear();
   object.merge_patch({{"status", EncodeStatus(later)}});
@@ -267,7 +271,7 @@ TEST(JobCodec, PatchRemovesWhatHasNoValue) {
 
 TEST(JobCodec, ANumberThatJsonCannotHoldIsLeftOut) {
   JobStatus status;
-  status.loss = std::numeric_limits<double>::quiet_NaN();
+  status.progress.loss = std::numeric_limits<double>::quiet_NaN();
   EXPECT_TRUE(EncodeStatus(status).at("loss").is_null());
 }
 

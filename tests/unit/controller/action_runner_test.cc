@@ -73,7 +73,8 @@ class SentTwiceTest : public testing::Test {
       {CreateCoordinator{.term = 1}, CoordinatorPodName(job_.meta, 1)}};
   kube::ScriptedTransport server_;
   kube::KubeClient client_{server_, kube::Config{.server = "https://a"}};
-  const ActionRunner runner_{client_, PodDefaults{.gpu_resource = "nvidia.com/gpu"}, MasterKeys{}};
+  const ActionRunner runner_{client_, PodDefaults{.gpu_resource = "nvidia.com/gpu"}, MasterKeys{},
+                             MonotonicNow};
 };
 
 TEST_F(SentTwiceTest, ThePodThatIsThereAlreadyIsTheOneThatWasMade) {
@@ -320,10 +321,33 @@ TEST(ActionRunner, WhatTheServerAnswersHoldsUnderTheAdministratorsSettings) {
                 HttpResponse{.status = 200, .headers = {}, .body = job.dump()});
   PodDefaults defaults;
   defaults.jobs.start_timeout = std::chrono::seconds(900);
-  const ActionRunner runner(client, defaults, MasterKeys{});
+  const ActionRunner runner(client, defaults, MasterKeys{}, MonotonicNow);
   const BatchResult result = runner.Run({.job = AdmittedJob(1), .write_status = true});
   ASSERT_TRUE(result.job);
   EXPECT_EQ(result.job->spec.start_timeout, std::chrono::seconds(900));
+}
+
+// A webhook takes seconds for each pod: the rest of the job must not wait for all of them.
+TEST_F(SentTwiceTest, LearnersThatWouldTakeLongAreLeftToTheNextDecision) {
+  TimePoint now{};
+  const ActionRunner slow(client_, PodDefaults{.gpu_resource = "nvidia.com/gpu"}, MasterKeys{},
+                          [&] { return now += std::chrono::seconds(3); });
+  Batch batch{.job = job_};
+  for (int number = 0; number < 3; ++number) {
+    batch.actions.emplace_back(
+        CreateLearner{.number = number, .place = {"gpu-1"}, .coordinator_ip = "10.0.0.1"});
+  }
+  json pod = {{"metadata",
+               {{"namespace", "team-a"},
+                {"name", LearnerPodName(job_.meta, 0)},
+                {"uid", "uid-of-it"},
+                {"resourceVersion", "7"}}}};
+  server_.Answer(HttpMethod::kPost, kPodsPath,
+                 HttpResponse{.status = 201, .headers = {}, .body = pod.dump()});
+  const BatchResult result = slow.Run(batch);
+  EXPECT_FALSE(result.error);
+  EXPECT_EQ(result.created.size(), 1u) << "one is always tried";
+  EXPECT_TRUE(server_.done());
 }
 
 TEST(ActionRunner, WhenAllIsDone) {

@@ -40,11 +40,12 @@ class BatchDispatcherTest : public testing::Test {
   }
   const JobView& View() { return table_.Refresh(Now()).at(key_); }
   // Takes the job from the queue, which gives one batch at a time.
-  void Dispatch(std::vector<Action> actions) {
+  void Dispatch(std::vector<Action> actions, bool held_back = false) {
     queue_.Add(key_);
     ASSERT_EQ(queue_.Take(), key_);
     dispatcher_->Dispatch(
-        {.batch = std::make_shared<Batch>(Batch{.job = *View().job, .actions = std::move(actions)}),
+        {.batch = std::make_shared<Batch>(
+             Batch{.job = *View().job, .actions = std::move(actions), .held_back = held_back}),
          .job_before = View().job});
   }
   void Answer(HttpMethod method, const std::string& target, int status, std::string body) {
@@ -81,7 +82,8 @@ class BatchDispatcherTest : public testing::Test {
   kube::WorkQueue queue_{loop_, [] {}};
   kube::ScriptedTransport server_;
   kube::KubeClient client_{server_, kube::Config{.server = "https://a"}};
-  const ActionRunner runner_{client_, PodDefaults{.gpu_resource = "nvidia.com/gpu"}, MasterKeys{}};
+  const ActionRunner runner_{client_, PodDefaults{.gpu_resource = "nvidia.com/gpu"}, MasterKeys{},
+                             [this] { return loop_.Now(); }};
   int webhook_calls_ = 0;
   std::vector<BatchResult> results_;
   std::unique_ptr<BatchDispatcher> dispatcher_ = std::make_unique<BatchDispatcher>(
@@ -111,7 +113,8 @@ TEST_F(BatchDispatcherTest, WhatIsUnderWayCountsAsDoneAndTheJobIsLookedAtAgain) 
   EXPECT_EQ(View().learners.size(), 1u);
   EXPECT_TRUE(IsQueued());
   EXPECT_EQ(results_.size(), 1u);
-  EXPECT_FALSE(dispatcher_->RestsUntil(kUid, Now()));
+  EXPECT_FALSE(dispatcher_->RestsOf(kUid, Now()).all);
+  EXPECT_FALSE(dispatcher_->RestsOf(kUid, Now()).serving);
 }
 
 TEST_F(BatchDispatcherTest, WhatAwaitsWebhooksHasThreadsOfItsOwn) {
@@ -130,11 +133,51 @@ TEST_F(BatchDispatcherTest, AJobRestsAfterAFailure) {
   Answer(HttpMethod::kDelete, kCreate, 503, "unwell");
   Dispatch({DeletePod{.pod = "a"}});
   loop_.RunFor(milliseconds(1));
-  EXPECT_EQ(dispatcher_->RestsUntil(kUid, Now()), At(1));
+  EXPECT_EQ(dispatcher_->RestsOf(kUid, Now()).all, At(1));
   EXPECT_FALSE(IsQueued());
   loop_.RunFor(seconds(1));
-  EXPECT_FALSE(dispatcher_->RestsUntil(kUid, Now()));
+  EXPECT_FALSE(dispatcher_->RestsOf(kUid, Now()).all);
   EXPECT_TRUE(IsQueued());
+}
+
+TEST_F(BatchDispatcherTest, OfAJobWhoseLearnersAreRefusedTheRestGoesOn) {
+  constexpr const char* kRefusal =
+      R"({"kind": "Status", "code": 403, "reason": "Forbidden", "message": "no"})";
+  Answer(HttpMethod::kPost, kCreate, 403, kRefusal);
+  Dispatch({create_});
+  loop_.RunFor(milliseconds(1));
+  EXPECT_FALSE(dispatcher_->RestsOf(kUid, Now()).all);
+  const auto until = dispatcher_->RestsOf(kUid, Now()).serving;
+  ASSERT_TRUE(until);
+  EXPECT_GE(*until, At(5));
+  EXPECT_TRUE(IsQueued()) << "there may be more to do for it";
+  EXPECT_FALSE(View().soft_state.refusals.message.empty());
+
+  Answer(HttpMethod::kDelete, std::string(kCreate) + "/a", 200, "{}");
+  Dispatch({DeletePod{.pod = "a"}}, /*held_back=*/true);
+  loop_.RunFor(milliseconds(1));
+  EXPECT_EQ(dispatcher_->RestsOf(kUid, Now()).serving, until) << "that is no success for learners";
+  EXPECT_FALSE(View().soft_state.refusals.message.empty());
+
+  Answer(HttpMethod::kDelete, std::string(kCreate) + "/a", 200, "{}");
+  Dispatch({DeletePod{.pod = "a"}});
+  loop_.RunFor(milliseconds(1));
+  EXPECT_FALSE(dispatcher_->RestsOf(kUid, Now()).serving) << "no learner waits any longer";
+  EXPECT_TRUE(View().soft_state.refusals.message.empty());
+}
+
+TEST_F(BatchDispatcherTest, AQuotaThatIsFullForAMomentIsNoRefusal) {
+  constexpr const char* kFull =
+      R"({"kind": "Status", "code": 403, "reason": "Forbidden", "message": "exceeded quota: q, )"
+      R"(requested: requests.nvidia.com/gpu=1, used: requests.nvidia.com/gpu=8, limited: )"
+      R"(requests.nvidia.com/gpu=8"})";
+  for (int second = 0; second < 15; ++second) {
+    Answer(HttpMethod::kPost, kCreate, 403, kFull);
+    Dispatch({create_});
+    loop_.RunFor(milliseconds(1));
+    EXPECT_EQ(View().soft_state.refusals.message.empty(), second < 10) << second;
+    loop_.RunFor(milliseconds(999));
+  }
 }
 
 TEST_F(BatchDispatcherTest, AnUnknownOutcomeIsAskedForUntilItIsKnown) {

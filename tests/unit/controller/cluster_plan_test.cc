@@ -60,7 +60,7 @@ TEST(ClusterPlan, WhatIsNewsForAJob) {
   for (const auto& c : kCases) {
     JobView view = TrainingView(2);
     planner::Decision decision = DecisionFor("digits", 2);
-    decision.entitlement = view.job->status.entitlement;
+    decision.entitlement = view.job->status.share.entitlement;
     decision.reason.sentence = view.job->status.reason;
     c.change(decision, view);
     const kube::NamespacedName key{"team-a", "digits"};
@@ -73,7 +73,7 @@ TEST(ClusterPlan, WhatIsNewsForAJob) {
 TEST(ClusterPlan, AGateThatMayOpenIsNews) {
   const JobView view = TrainingView(2);
   planner::Plan plan{.decisions = {DecisionFor("digits", 2)}};
-  plan.decisions[0].entitlement = view.job->status.entitlement;
+  plan.decisions[0].entitlement = view.job->status.share.entitlement;
   plan.decisions[0].reason.sentence = view.job->status.reason;
   plan.gates_open = {{.job = plan.decisions[0].job, .learner = "x"}};
   const kube::NamespacedName key{"team-a", "digits"};

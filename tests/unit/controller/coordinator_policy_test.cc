@@ -14,7 +14,7 @@ using testing::VariantWith;
 
 TEST(CoordinatorPolicy, MakesAllThatAFirstCoordinatorNeeds) {
   JobView view{.job = Shared(AdmittedJob(2))};
-  Edit(view.job).status.coordinator_term = 0;
+  Edit(view.job).status.objects.coordinator_term = 0;
   const CoordinatorOutcome outcome = DecideCoordinator(view, true, At(10));
   EXPECT_EQ(outcome.term, 1);
   EXPECT_THAT(outcome.actions,
@@ -43,7 +43,7 @@ TEST(CoordinatorPolicy, ReplacesOneThatIsGoneByAHigherTerm) {
                     Action(PutNetworkPolicies{"service-uid"}), Action(CreateCoordinator{2})));
     EXPECT_EQ(outcome.retry.tries, 1);
     // The next try waits for its back-off.
-    Edit(view.job).status.coordinator_term = 2;
+    Edit(view.job).status.objects.coordinator_term = 2;
     view.coordinators.clear();
     view.soft_state.coordinator_retry = outcome.retry;
     const CoordinatorOutcome next = DecideCoordinator(view, true, At(11));
@@ -54,7 +54,7 @@ TEST(CoordinatorPolicy, ReplacesOneThatIsGoneByAHigherTerm) {
 
 TEST(CoordinatorPolicy, ATermInStatusWithoutAPodIsNeverUsedAgain) {
   JobView view = TrainingView(2);
-  Edit(view.job).status.coordinator_term = 5;  // written before the operator was killed
+  Edit(view.job).status.objects.coordinator_term = 5;  // written before the operator was killed
   const CoordinatorOutcome outcome = DecideCoordinator(view, true, At(10));
   EXPECT_EQ(outcome.term, 6);
   EXPECT_THAT(outcome.actions, testing::Contains(Action(CreateCoordinator{6})));
@@ -89,7 +89,7 @@ TEST(CoordinatorPolicy, OneThatCannotProveItsJobIsReplacedAtOnce) {
                                            .uid = "coordinator-uid-1",
                                            .why = "its certificate does not name its job"})));
   // Only once, and not for a coordinator of an earlier term.
-  Edit(view.job).status.coordinator_term = 2;
+  Edit(view.job).status.objects.coordinator_term = 2;
   view.coordinators = {UnprovenCoordinator(1), Coordinator(2)};
   view.service = Shared(ServiceFor(2));
   EXPECT_FALSE(HasUnprovenCoordinator(view));
@@ -105,7 +105,7 @@ TEST(CoordinatorPolicy, OneThatCannotStartIsNotReplaced) {
 
 TEST(CoordinatorPolicy, EndsThoseOfOlderTerms) {
   JobView view = TrainingView(2);
-  Edit(view.job).status.coordinator_term = 2;
+  Edit(view.job).status.objects.coordinator_term = 2;
   view.coordinators = {Coordinator(1), Coordinator(2)};
   view.service = Shared(ServiceFor(2));
   EXPECT_THAT(

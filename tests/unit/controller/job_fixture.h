@@ -48,10 +48,10 @@ inline api::ElasticTrainingJob AdmittedJob(int desired) {
   job.status.phase = desired > 0 ? api::JobPhase::kRunning : api::JobPhase::kQueued;
   job.status.training = api::FrozenTraining{.global_batch_size = 256, .logical_shards = 32};
   job.status.selector = LearnerSelector(job.meta);
-  job.status.coordinator_term = 1;
-  job.status.coordinator_image = "pliant:1";
-  job.status.desired_learners = desired;
-  job.status.next_learner = desired;
+  job.status.objects.coordinator_term = 1;
+  job.status.objects.coordinator_image = "pliant:1";
+  job.status.share.desired_learners = desired;
+  job.status.objects.next_learner = desired;
   SetCondition(job.status, kConditionAdmitted, {api::ConditionStatus::kTrue, "Admitted", "ok"}, 1,
                At(0));
   return job;

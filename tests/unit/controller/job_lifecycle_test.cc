@@ -59,8 +59,8 @@ TEST(JobLifecycle, ANewJobIsCheckedThenAdmitted) {
   EXPECT_TRUE(outcome.write_status);
   EXPECT_THAT(outcome.actions, IsEmpty());
   EXPECT_EQ(outcome.status.training->logical_shards, 32);
-  EXPECT_EQ(outcome.status.coordinator_image, "pliant:2");
-  EXPECT_EQ(outcome.status.credentials_version, kCredentialsVersion);
+  EXPECT_EQ(outcome.status.objects.coordinator_image, "pliant:2");
+  EXPECT_EQ(outcome.status.objects.credentials_version, kCredentialsVersion);
   EXPECT_EQ(outcome.status.selector, LearnerSelector(view.job->meta));
   EXPECT_THAT(EventReasons(view, outcome), Contains("Admitted"));
   Apply(outcome, view);
@@ -77,8 +77,8 @@ TEST(JobLifecycle, AJobThatWasAdmittedByAnOlderOperatorKeepsItsKindOfCredentials
   view.soft_state.checked_template.check = TemplateCheck{.generation = 1, .accepted = true};
   const Outcome resumed = ReconcileJob(view, std::nullopt, kOptions, At(2));
   EXPECT_TRUE(IsAdmitted(view.job->spec, resumed.status));
-  EXPECT_EQ(resumed.status.coordinator_image, "pliant:1");
-  EXPECT_EQ(resumed.status.credentials_version, 1);
+  EXPECT_EQ(resumed.status.objects.coordinator_image, "pliant:1");
+  EXPECT_EQ(resumed.status.objects.credentials_version, 1);
 }
 
 TEST(JobLifecycle, AdmissionAndTheFirstPlanAreOneWrite) {
@@ -98,7 +98,7 @@ TEST(JobLifecycle, AdmissionAndTheFirstPlanAreOneWrite) {
   plan.decision = {.to = 2, .entitlement = 2, .create = {{"gpu-1"}, {"gpu-1"}}};
   const Outcome starts = ReconcileJob(lucky, plan, kOptions, At(2));
   EXPECT_TRUE(IsAdmitted(lucky.job->spec, starts.status));
-  EXPECT_EQ(starts.status.desired_learners, 2);
+  EXPECT_EQ(starts.status.share.desired_learners, 2);
   EXPECT_THAT(starts.actions, Contains(Action(CreateCoordinator{1})));
 }
 
@@ -126,7 +126,7 @@ TEST(JobLifecycle, TheSharesOfOthersAreToldLater) {
 // The operator that saw the suspension in between may no longer run.
 TEST(JobLifecycle, ATemplateThatWasChangedUnseenIsAdmittedAnew) {
   JobView view = TrainingView(2);
-  Edit(view.job).status.admitted_template = "of another template";
+  Edit(view.job).status.objects.admitted_template = "of another template";
   EXPECT_FALSE(IsAdmitted(view.job->spec, view.job->status));
   JobPlan plan;
   plan.decision = {.job = {}, .from = 2, .to = 0, .drop = {Name(0), Name(1)}};
@@ -144,19 +144,19 @@ TEST(JobLifecycle, ATemplateThatWasChangedUnseenIsAdmittedAnew) {
   Apply(outcome, view);
   view.soft_state.checked_template.check = TemplateCheck{.generation = 1, .accepted = true};
   outcome = ReconcileJob(view, std::nullopt, kOptions, At(7));
-  EXPECT_EQ(outcome.status.admitted_template, view.job->spec.learner_template.hash);
+  EXPECT_EQ(outcome.status.objects.admitted_template, view.job->spec.learner_template.hash);
   EXPECT_EQ(outcome.status.conditions[0].reason, "Admitted");
 }
 
 TEST(JobLifecycle, AJobOfAnEarlierVersionStaysAdmitted) {
   JobView view = TrainingView(2);
-  ASSERT_EQ(view.job->status.admitted_template, "");
+  ASSERT_EQ(view.job->status.objects.admitted_template, "");
   EXPECT_TRUE(IsAdmitted(view.job->spec, view.job->status));
   const JobPlan plan = Keep(view);
   Apply(ReconcileJob(view, plan, kOptions, At(5)), view);
-  Edit(view.job).status.admitted_template.clear();  // as if the CRD did not have the field
+  Edit(view.job).status.objects.admitted_template.clear();  // as if the CRD did not have the field
   const Outcome outcome = ReconcileJob(view, plan, kOptions, At(6));
-  EXPECT_EQ(outcome.status.admitted_template, view.job->spec.learner_template.hash);
+  EXPECT_EQ(outcome.status.objects.admitted_template, view.job->spec.learner_template.hash);
   EXPECT_FALSE(outcome.write_status) << "it is written together with the next change";
 }
 
@@ -228,7 +228,7 @@ TEST(JobLifecycle, ARefusedTemplateIsToldOnce) {
 
 TEST(JobLifecycle, AGrantBringsTheCoordinatorFirst) {
   JobView view{.job = Shared(AdmittedJob(0))};
-  Edit(view.job).status.coordinator_term = 0;
+  Edit(view.job).status.objects.coordinator_term = 0;
   JobPlan plan;
   plan.decision = {.to = 2,
                    .entitlement = 2,
@@ -236,9 +236,9 @@ TEST(JobLifecycle, AGrantBringsTheCoordinatorFirst) {
                    .reason = {planner::ReasonCode::kMaximum, "2 of 8 GPUs: all it asks for"}};
   Outcome outcome = ReconcileJob(view, plan, kOptions, At(5));
   EXPECT_TRUE(outcome.write_status) << "the term increases before the pod is created";
-  EXPECT_EQ(outcome.status.coordinator_term, 1);
-  EXPECT_EQ(outcome.status.desired_learners, 2);
-  EXPECT_EQ(outcome.status.start_time, At(5));
+  EXPECT_EQ(outcome.status.objects.coordinator_term, 1);
+  EXPECT_EQ(outcome.status.share.desired_learners, 2);
+  EXPECT_EQ(outcome.status.share.start_time, At(5));
   EXPECT_EQ(outcome.status.phase, api::JobPhase::kStarting);
   EXPECT_EQ(outcome.status.reason, "2 of 8 GPUs: all it asks for");
   EXPECT_THAT(outcome.actions,
@@ -249,7 +249,7 @@ TEST(JobLifecycle, AGrantBringsTheCoordinatorFirst) {
   view.coordinators = {Coordinator(1, /*running=*/false)};
   outcome = ReconcileJob(view, plan, kOptions, At(6));
   EXPECT_TRUE(outcome.write_status) << "numbers are reserved before they are used";
-  EXPECT_EQ(outcome.status.next_learner, 2);
+  EXPECT_EQ(outcome.status.objects.next_learner, 2);
   EXPECT_THAT(outcome.actions, ElementsAre(VariantWith<CreateLearner>(testing::_),
                                            VariantWith<CreateLearner>(testing::_)));
 }
@@ -346,7 +346,7 @@ TEST(JobLifecycle, FiguresWaitForTheirTurnAndSizesDoNot) {
   outcome = ReconcileJob(view, Keep(view), kOptions, At(7));
   EXPECT_TRUE(outcome.write_status);
   EXPECT_EQ(outcome.status.learners, 2);
-  EXPECT_EQ(outcome.status.step, 11);
+  EXPECT_EQ(outcome.status.progress.step, 11);
   EXPECT_EQ(outcome.status.phase, api::JobPhase::kRecovering);
 }
 
@@ -360,10 +360,8 @@ TEST(JobLifecycle, AShrinkIsToldToTheCoordinatorNotToThePods) {
   plan.decision.reason = {planner::ReasonCode::kFairShare, "2 of 4 GPUs"};
   const Outcome outcome = ReconcileJob(view, plan, kOptions, At(50));
   EXPECT_THAT(outcome.actions, IsEmpty());
-  ASSERT_TRUE(outcome.desired);
-  EXPECT_EQ((*outcome.desired)[2].state, DesiredLearnerState::kLeaving);
   EXPECT_EQ(outcome.status.phase, api::JobPhase::kResizing);
-  EXPECT_EQ(outcome.status.resize_time, At(50));
+  EXPECT_EQ(outcome.status.share.resize_time, At(50));
   EXPECT_THAT(EventReasons(view, outcome), Contains("Resizing"));
 }
 
@@ -427,9 +425,9 @@ TEST(JobLifecycle, OneCompletedLearnerIsEnough) {
       Ended(view.learners[1], 0, R"({"reason":"Completed","step":1200,"parametersSha256":"abc"})");
   Outcome outcome = ReconcileJob(view, Keep(view), kOptions, At(9));
   EXPECT_EQ(outcome.status.phase, api::JobPhase::kSucceeded);
-  EXPECT_EQ(outcome.status.parameters_sha256, "abc");
+  EXPECT_EQ(outcome.status.progress.parameters_sha256, "abc");
   EXPECT_EQ(outcome.status.completion_time, At(9));
-  EXPECT_EQ(outcome.status.step, 1200);
+  EXPECT_EQ(outcome.status.progress.step, 1200);
   EXPECT_TRUE(IsTrue(outcome.status, kConditionComplete));
   EXPECT_THAT(outcome.actions, IsEmpty());
   EXPECT_THAT(EventReasons(view, outcome), ElementsAre("Completed"));
@@ -451,8 +449,8 @@ TEST(JobLifecycle, OneCompletedLearnerIsEnough) {
   Edit(view.coordinator.progress).state = CoordinatorState::kCompleted;
   Edit(view.coordinator.progress).accuracy = 0.98;
   outcome = ReconcileJob(view, plan, kOptions, At(12));
-  EXPECT_EQ(outcome.status.accuracy, 0.98);
-  EXPECT_EQ(outcome.status.step, 1200);
+  EXPECT_EQ(outcome.status.progress.accuracy, 0.98);
+  EXPECT_EQ(outcome.status.progress.step, 1200);
   EXPECT_THAT(outcome.actions, ElementsAre(VariantWith<DeletePod>(
                                    testing::Field(&DeletePod::pod, "digits-1a2b3-coordinator-1"))));
   EXPECT_EQ(outcome.status.phase, api::JobPhase::kSucceeded);
@@ -471,7 +469,7 @@ TEST(JobLifecycle, ACompletionOfWhomTheCoordinatorNeverNamedIsNone) {
                                 R"({"reason":"Completed","parametersSha256":"0000deadbeef"})"));
   const Outcome outcome = ReconcileJob(view, Keep(TrainingView(2)), kOptions, At(9));
   EXPECT_EQ(outcome.status.phase, api::JobPhase::kRunning);
-  EXPECT_EQ(outcome.status.parameters_sha256, "");
+  EXPECT_EQ(outcome.status.progress.parameters_sha256, "");
 }
 
 TEST(JobLifecycle, APermanentExitCodeFailsTheJob) {
@@ -566,9 +564,8 @@ TEST(JobLifecycle, ASuspendedJobDrainsThenGivesUpItsCoordinator) {
   plan.decision = {.drop = {Name(0), Name(1)}};
   Outcome outcome = ReconcileJob(view, plan, kOptions, At(20));
   EXPECT_EQ(outcome.status.phase, api::JobPhase::kResizing);
-  EXPECT_EQ(outcome.status.desired_learners, 0);
+  EXPECT_EQ(outcome.status.share.desired_learners, 0);
   EXPECT_FALSE(IsTrue(outcome.status, kConditionAdmitted));
-  EXPECT_EQ((*outcome.desired)[0].state, DesiredLearnerState::kLeaving);
   Apply(outcome, view);
 
   view.learners = {Learner(0, Life::kSucceeded), Learner(1, Life::kSucceeded)};
@@ -601,7 +598,6 @@ TEST(JobLifecycle, ALostCoordinatorIsReplacedAndNobodyLeavesMeanwhile) {
   plan.decision.to = 1;
   const Outcome outcome = ReconcileJob(view, plan, kOptions, At(20));
   EXPECT_THAT(outcome.actions, Contains(Action(CreateCoordinator{2})));
-  EXPECT_EQ((*outcome.desired)[1].state, DesiredLearnerState::kWanted);
   EXPECT_EQ(outcome.status.learners, 2) << "they continue to train";
   EXPECT_THAT(EventReasons(view, outcome), Contains("CoordinatorReplaced"));
 }
@@ -624,7 +620,7 @@ TEST(JobLifecycle, TheEventsOfAPodThatDoesNotMountAreAskedNowAndThen) {
 
 TEST(JobLifecycle, ADeadlineFailsAJobThatIsActiveForTooLong) {
   JobView view = TrainingView(1);
-  Edit(view.job).status.start_time = At(100);
+  Edit(view.job).status.share.start_time = At(100);
   Edit(view.job).spec.active_deadline = std::chrono::seconds(60);
   Outcome outcome = ReconcileJob(view, Keep(view), kOptions, At(159));
   EXPECT_EQ(outcome.status.phase, api::JobPhase::kRunning);

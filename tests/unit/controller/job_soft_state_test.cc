@@ -16,7 +16,7 @@ TEST(JobSoftState, AJobWaitsFromItsSubmissionUntilItIsPlanned) {
   EXPECT_EQ(view.soft_state.meter.waiting_since, At(0));
   See(view, 9);
   EXPECT_EQ(view.soft_state.meter.waiting_since, At(0));
-  Edit(view.job).status.desired_learners = 2;
+  Edit(view.job).status.share.desired_learners = 2;
   See(view, 10);
   EXPECT_FALSE(view.soft_state.meter.waiting_since);
 }
@@ -25,7 +25,7 @@ TEST(JobSoftState, AJobThatGaveItsGpusBackWaitsFromThen) {
   JobView view = TrainingView(2);
   See(view, 5);
   Edit(view.job).spec.suspend = true;
-  Edit(view.job).status.desired_learners = 0;
+  Edit(view.job).status.share.desired_learners = 0;
   See(view, 10);
   EXPECT_FALSE(view.soft_state.meter.waiting_since) << "it wants no GPUs";
   Edit(view.job).spec.suspend = false;
@@ -68,7 +68,7 @@ TEST(JobSoftState, WhatLearnersNeedIsReadFromThoseThatLive) {
   // They say nothing about another template.
   SetTemplate(R"({"spec":{"containers":[{"name":"learner","image":"example/train:2"}]}})",
               Edit(view.job).spec);
-  Edit(view.job).status.admitted_template = "another";
+  Edit(view.job).status.objects.admitted_template = "another";
   See(view, 2);
   EXPECT_TRUE(NeedsAreGuessed(view));
   EXPECT_EQ(NeedsOfLearner(view), view.needs);
@@ -77,23 +77,23 @@ TEST(JobSoftState, WhatLearnersNeedIsReadFromThoseThatLive) {
 // A leader whose clock was an hour ahead has written these times.
 TEST(JobSoftState, ATimeThatLiesAheadCountsFromWhenItWasReadFirst) {
   JobView view = TrainingView(1);
-  Edit(view.job).status.start_time = At(5);
-  Edit(view.job).status.resize_time = At(3600);
+  Edit(view.job).status.share.start_time = At(5);
+  Edit(view.job).status.share.resize_time = At(3600);
   See(view, 10);
-  EXPECT_EQ(TimeOf(view, view.job->status.start_time), At(5));
-  EXPECT_EQ(TimeOf(view, view.job->status.resize_time), At(10));
+  EXPECT_EQ(TimeOf(view, view.job->status.share.start_time), At(5));
+  EXPECT_EQ(TimeOf(view, view.job->status.share.resize_time), At(10));
   See(view, 4000);
-  EXPECT_EQ(TimeOf(view, view.job->status.resize_time), At(10));
+  EXPECT_EQ(TimeOf(view, view.job->status.share.resize_time), At(10));
   EXPECT_EQ(TimeOf(view, std::nullopt), std::nullopt);
-  Edit(view.job).status.resize_time = At(4100);
+  Edit(view.job).status.share.resize_time = At(4100);
   See(view, 4050);
-  EXPECT_EQ(TimeOf(view, view.job->status.resize_time), At(4050));
+  EXPECT_EQ(TimeOf(view, view.job->status.share.resize_time), At(4050));
   EXPECT_EQ(view.soft_state.times_ahead.size(), 1u);
 }
 
 TEST(JobSoftState, AfterARestartOfTheOperatorAJobThatHasTrainedWaitsFromNow) {
   JobView view{.job = Shared(AdmittedJob(0))};
-  Edit(view.job).status.attained_gpu_seconds = 100;
+  Edit(view.job).status.waiting.attained_gpu_seconds = 100;
   See(view, 500);
   EXPECT_EQ(view.soft_state.meter.waiting_since, At(500));
 }
@@ -101,7 +101,7 @@ TEST(JobSoftState, AfterARestartOfTheOperatorAJobThatHasTrainedWaitsFromNow) {
 TEST(JobSoftState, ANewLeaderLearnsFromThePodsWhatAJobHasAttained) {
   JobView view = TrainingView(2);
   Edit(view.job).spec.elastic.gpus_per_learner = 4;
-  Edit(view.job).status.attained_gpu_seconds = 100;
+  Edit(view.job).status.waiting.attained_gpu_seconds = 100;
   for (api::Pod& pod : view.learners) pod.containers[0].running_since = At(50);
   See(view, 60);
   EXPECT_DOUBLE_EQ(view.soft_state.meter.gpu_seconds, 100) << "its status says more";
@@ -182,7 +182,7 @@ TEST(JobSoftState, KnowsWhomTheCoordinatorHasNamed) {
 TEST(JobSoftState, RemembersSinceWhen) {
   JobView view = TrainingView(2);
   Edit(view.job).spec.elastic.min_learners = 3;
-  Edit(view.job).status.attained_gpu_seconds = 50;
+  Edit(view.job).status.waiting.attained_gpu_seconds = 50;
   Edit(view.coordinator.progress).learners[1].state = "Leaving";
   view.learners.push_back(Learner(2, Life::kGated));
   See(view, 10);
@@ -197,6 +197,59 @@ TEST(JobSoftState, RemembersSinceWhen) {
   EXPECT_TRUE(view.soft_state.clocks.leaving_since.empty());
   EXPECT_EQ(view.soft_state.clocks.below_minimum_since, At(10));
   EXPECT_DOUBLE_EQ(view.soft_state.meter.gpu_seconds, 70) << "two learners ran for 10 s more";
+}
+
+// Otherwise its neighbors would be resized each time.
+TEST(JobSoftState, AJobWhoseOwnerLowersItsClaimYieldsForAMinute) {
+  const struct {
+    const char* name;
+    std::function<void(api::JobSpec& spec)> edit;
+    bool yields;
+  } kCases[] = {
+      {"suspended", [](api::JobSpec& spec) { spec.suspend = true; }, true},
+      {"a lower priority", [](api::JobSpec& spec) { spec.priority = 4999; }, true},
+      {"a lower maximum", [](api::JobSpec& spec) { spec.elastic.max_learners = 3; }, true},
+      {"a higher priority", [](api::JobSpec& spec) { spec.priority = 5001; }, false},
+      {"a higher maximum", [](api::JobSpec& spec) { spec.elastic.max_learners = 9; }, false},
+      {"nothing", [](api::JobSpec&) {}, false},
+  };
+  for (const auto& c : kCases) {
+    JobView view = TrainingView(4);
+    See(view, 10);
+    c.edit(Edit(view.job).spec);
+    See(view, 20);
+    EXPECT_EQ(view.soft_state.claims.yields_until, c.yields ? std::optional(At(80)) : std::nullopt)
+        << c.name;
+    See(view, 80);
+    EXPECT_FALSE(view.soft_state.claims.yields_until) << c.name;
+  }
+  JobView waiting = TrainingView(0);
+  Edit(waiting.job).status.share.desired_learners = 0;
+  See(waiting, 10);
+  Edit(waiting.job).spec.suspend = true;
+  See(waiting, 20);
+  EXPECT_FALSE(waiting.soft_state.claims.yields_until) << "nobody got a GPU of it";
+}
+
+TEST(JobSoftState, ANodeThatEvictsLearnersAgainAndAgainIsAvoidedForLonger) {
+  JobView view = TrainingView(1);
+  See(view, 0);
+  const auto evict = [&](int number, const char* reason, double at) {
+    view.learners = {Learner(number, Life::kRunning)};
+    view.learners[0].conditions.push_back(
+        {.type = "DisruptionTarget", .status = true, .reason = reason, .message = "deleting"});
+    return ObserveJob(view, At(at));
+  };
+  const std::vector<Eviction> told = evict(1, "DeletionByTaintManager", 10);
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_EQ(told[0].node, "gpu-1");
+  EXPECT_EQ(told[0].why, "DeletionByTaintManager: deleting");
+  EXPECT_EQ(told[0].avoid_until, At(15));
+  EXPECT_TRUE(evict(1, "DeletionByTaintManager", 11).empty()) << "it is told once";
+  EXPECT_EQ(evict(2, "DeletionByTaintManager", 30).at(0).avoid_until, At(40));
+  EXPECT_EQ(evict(3, "EvictionByEvictionAPI", 50).at(0).avoid_until, At(70));
+  EXPECT_TRUE(evict(4, "PreemptionByScheduler", 100).empty()) << "it made room for another pod";
+  EXPECT_EQ(view.soft_state.nodes.strikes.at("gpu-1").count, 3);
 }
 
 }  // namespace

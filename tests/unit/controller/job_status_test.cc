@@ -12,7 +12,7 @@ namespace {
 
 TEST(JobStatus, CountsEachResizeOnce) {
   JobView view = TrainingView(2);
-  Edit(view.job).status.membership_id = "1.2";
+  Edit(view.job).status.progress.membership_id = "1.2";
   Edit(view.coordinator.progress).membership_id = "1.10";
   Edit(view.coordinator.progress).resizes = {
       {.membership = {1, 2}, .from = 1, .to = 2},  // reported before
@@ -22,7 +22,7 @@ TEST(JobStatus, CountsEachResizeOnce) {
   api::JobStatus status = view.job->status;
   ReportProgress(view, status);
   EXPECT_EQ(status.resizes, 1);
-  EXPECT_EQ(status.membership_id, "1.10");
+  EXPECT_EQ(status.progress.membership_id, "1.10");
   Edit(view.job).status = status;
   ReportProgress(view, status);
   EXPECT_EQ(status.resizes, 1);
@@ -30,12 +30,12 @@ TEST(JobStatus, CountsEachResizeOnce) {
 
 TEST(JobStatus, KeepsWhatItKnewWhileTheCoordinatorIsSilent) {
   JobView view = TrainingView(2);
-  Edit(view.job).status.step = 7;
+  Edit(view.job).status.progress.step = 7;
   Edit(view.job).status.learners = 2;
   view.coordinator = {};
   api::JobStatus status = view.job->status;
   ReportProgress(view, status);
-  EXPECT_EQ(status.step, 7);
+  EXPECT_EQ(status.progress.step, 7);
   EXPECT_EQ(status.learners, 2);
   view.learners.clear();
   ReportProgress(view, status);
@@ -45,25 +45,25 @@ TEST(JobStatus, KeepsWhatItKnewWhileTheCoordinatorIsSilent) {
 TEST(JobStatus, TimesOfThePlan) {
   api::JobStatus status;
   ReportPlan({.to = 2}, At(1.9), status);
-  EXPECT_EQ(status.start_time, At(1));
-  EXPECT_EQ(status.resize_time, std::nullopt);
+  EXPECT_EQ(status.share.start_time, At(1));
+  EXPECT_EQ(status.share.resize_time, std::nullopt);
   ReportPlan({.to = 4}, At(3), status);
-  EXPECT_EQ(status.start_time, At(1));
-  EXPECT_EQ(status.resize_time, At(3));
+  EXPECT_EQ(status.share.start_time, At(1));
+  EXPECT_EQ(status.share.resize_time, At(3));
   ReportPlan({.to = 0}, At(4), status);
-  EXPECT_EQ(status.start_time, std::nullopt);
+  EXPECT_EQ(status.share.start_time, std::nullopt);
 }
 
 TEST(JobStatus, EstimatesAreWholeMinutes) {
   api::JobStatus status;
   ReportPlan({.to = 0, .starts_at = At(61)}, At(1), status);
-  EXPECT_EQ(status.estimated.start->time_since_epoch() % std::chrono::minutes(1),
+  EXPECT_EQ(status.waiting.estimated.start->time_since_epoch() % std::chrono::minutes(1),
             WallTime::duration::zero());
-  EXPECT_GE(*status.estimated.start, At(61));
-  EXPECT_LT(*status.estimated.start, At(121));
+  EXPECT_GE(*status.waiting.estimated.start, At(61));
+  EXPECT_LT(*status.waiting.estimated.start, At(121));
   ReportPlan({.to = 1, .ends_at = At(200)}, At(61), status);
-  EXPECT_EQ(status.estimated.start, std::nullopt);
-  EXPECT_GE(*status.estimated.completion, At(200));
+  EXPECT_EQ(status.waiting.estimated.start, std::nullopt);
+  EXPECT_GE(*status.waiting.estimated.completion, At(200));
 }
 
 // The first product on which it trains, and no later one.
@@ -280,7 +280,7 @@ TEST(JobStatus, WhatTheProgramAskedForIsKeptWhileItsCoordinatorDoesNotKnow) {
   const auto report = [&](const Progress& progress) {
     view.coordinator.progress = Shared(progress);
     ReportProgress(view, Edit(view.job).status);
-    return view.job->status.learners_asked;
+    return view.job->status.progress.learners_asked;
   };
   EXPECT_EQ(report({.total_steps = 10, .learners_asked = 2}), 2);
   EXPECT_EQ(report({}), 2) << "the coordinator was restarted";
@@ -298,10 +298,10 @@ struct WriteCase {
 TEST(JobStatus, IsWrittenForWhatIsNewsAndSeldomForFigures) {
   const WriteCase kCases[] = {
       {"nothing", [](api::JobStatus&) {}, true, 1000, false},
-      {"a step, too early", [](api::JobStatus& s) { s.step = 11; }, true, 29, false},
-      {"a step, in time", [](api::JobStatus& s) { s.step = 11; }, true, 40, true},
-      {"only time has passed", [](api::JobStatus& s) { s.attained_gpu_seconds = 99; }, true, 1000,
-       false},
+      {"a step, too early", [](api::JobStatus& s) { s.progress.step = 11; }, true, 29, false},
+      {"a step, in time", [](api::JobStatus& s) { s.progress.step = 11; }, true, 40, true},
+      {"only time has passed", [](api::JobStatus& s) { s.waiting.attained_gpu_seconds = 99; }, true,
+       1000, false},
       {"a size", [](api::JobStatus& s) { s.learners = 1; }, true, 1, true},
       {"a phase", [](api::JobStatus& s) { s.phase = api::JobPhase::kResizing; }, true, 1, true},
       {"another reason", [](api::JobStatus& s) { s.reason = "cooldown"; }, false, 1, true},
@@ -322,7 +322,7 @@ TEST(JobStatus, IsWrittenForWhatIsNewsAndSeldomForFigures) {
     const WriteDecision decision = DecideWrite(
         {.before = before, .after = after, .same_reason = c.same_reason}, kUid, At(0), At(c.at));
     EXPECT_EQ(decision.write, c.writes) << c.name;
-    if (!decision.write && after.step != before.step) {
+    if (!decision.write && after.progress.step != before.progress.step) {
       EXPECT_GE(decision.due, At(30)) << c.name;
       EXPECT_LT(decision.due, At(40)) << c.name;
     }

@@ -217,7 +217,7 @@ class RandomCluster {
     const auto view = std::next(views.begin(), Pick(views.size()));
     if (batches_.contains(view->first)) return;
     Batch batch{.job = *view->second.job, .write_status = Pick(2) == 0};
-    batch.job.status.next_learner = ++written_;
+    batch.job.status.objects.next_learner = ++written_;
     const int number = 4 + Pick(3);
     batch.actions.emplace_back(CreateLearner{.number = number, .place = {"gpu-1"}});
     if (Pick(2) == 0) batch.actions.emplace_back(CreateCoordinator{.term = number});

@@ -96,7 +96,7 @@ TEST_F(JobTableTest, ASpecThatIsNotUnderstoodLeavesTheJobAsItWas) {
   newer.unreadable = "spec.priority: not a whole number";
   newer.meta.generation = 2;
   newer.meta.resource_version = "101";
-  newer.status.step = 12;
+  newer.status.progress.step = 12;
   Show(newer);
   const JobView view = View(1);
   EXPECT_EQ(view.unreadable, newer.unreadable);
@@ -104,7 +104,7 @@ TEST_F(JobTableTest, ASpecThatIsNotUnderstoodLeavesTheJobAsItWas) {
   EXPECT_EQ(view.job->spec, job.spec);
   EXPECT_EQ(view.job->meta.generation, 1) << "decisions refer to that generation";
   EXPECT_EQ(view.job->meta.resource_version, "101") << "so that writes do not conflict";
-  EXPECT_EQ(view.job->status.step, 12);
+  EXPECT_EQ(view.job->status.progress.step, 12);
 
   newer.unreadable = "spec.queue: not a string";
   newer.meta.resource_version = "102";
@@ -234,17 +234,17 @@ TEST_F(JobTableTest, AWrittenStatusIsReadBackAtOnce) {
   Show(AdmittedJob(1));
   Batch batch = BatchOf({});
   batch.write_status = true;
-  batch.job.status.next_learner = 5;
+  batch.job.status.objects.next_learner = 5;
   table.Begin(Shared(batch), At(1));
-  EXPECT_EQ(View(1).job->status.next_learner, 5);
+  EXPECT_EQ(View(1).job->status.objects.next_learner, 5);
   api::ElasticTrainingJob written = batch.job;
   written.meta.resource_version = "101";
   table.Settle(batch, {.job = written}, At(2));
   EXPECT_EQ(View(2).job->meta.resource_version, "101");
   written.meta.resource_version = "102";
-  written.status.next_learner = 6;
+  written.status.objects.next_learner = 6;
   Show(written);
-  EXPECT_EQ(View(3).job->status.next_learner, 6);
+  EXPECT_EQ(View(3).job->status.objects.next_learner, 6);
 }
 
 TEST_F(JobTableTest, LooksAgainOnlyAtJobsThatMayHaveChanged) {
@@ -306,7 +306,7 @@ TEST_F(JobTableTest, AWriteUnderWayIsNotTakenForTheNextJobOfThatName) {
   Show(AdmittedJob(1));
   Batch batch = BatchOf({});
   batch.write_status = true;
-  batch.job.status.next_learner = 5;
+  batch.job.status.objects.next_learner = 5;
   table.Begin(Shared(batch), At(1));
   jobs.Erase({"team-a", "digits"});
   api::ElasticTrainingJob again = NewJob();

@@ -33,7 +33,7 @@ TEST(LearnerContacts, WhoHasSpokenToTheCoordinator) {
   };
   for (const auto& c : kCases) {
     JobView view{.job = Shared(AdmittedJob(1)), .learners = {Learner(0, c.life)}};
-    if (c.trained) Edit(view.job).status.membership_id = "1.1";
+    if (c.trained) Edit(view.job).status.progress.membership_id = "1.1";
     view.coordinator = c.named_now ? Training({0}) : Training({});
     LearnerContacts contacts = c.before;
     ObserveContacts(view, c.first_look, contacts);

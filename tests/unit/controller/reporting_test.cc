@@ -32,8 +32,8 @@ TEST(Reporting, ThatTheClusterDropsLearnersAskedIsNewsOnceANumber) {
   Reporting reporting;
   for (const auto& step : kSteps) {
     api::JobStatus sent, kept;
-    sent.learners_asked = step.sent;
-    kept.learners_asked = step.kept;
+    sent.progress.learners_asked = step.sent;
+    kept.progress.learners_asked = step.kept;
     EXPECT_EQ(OnStatusWritten(sent, &kept, {}, reporting), step.news) << step.name;
     EXPECT_EQ(reporting.learners_asked_dropped, step.dropped) << step.name;
   }

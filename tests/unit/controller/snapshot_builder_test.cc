@@ -161,9 +161,9 @@ TEST(SnapshotBuilder, AJobWhoseTemplateCannotBeReadIsLetGoWithItsSize) {
 // An edit acts with the next plan.
 TEST(SnapshotBuilder, TheMinimumEfficiencyIsThatOfTheSpec) {
   JobView view = TrainingView(1);
-  EXPECT_EQ(PlannerView(view).min_efficiency, 0);
+  EXPECT_EQ(PlannerView(view).training.min_efficiency, 0);
   Edit(view.job).spec.elastic.min_efficiency = 50;
-  EXPECT_EQ(PlannerView(view).min_efficiency, 50);
+  EXPECT_EQ(PlannerView(view).training.min_efficiency, 50);
 }
 
 TEST(SnapshotBuilder, WhatWasAttainedIsBounded) {
@@ -173,7 +173,7 @@ TEST(SnapshotBuilder, WhatWasAttainedIsBounded) {
   };
   for (const auto& [attained, planned] : kCases) {
     view.soft_state.meter.recent_gpu_seconds = attained;
-    EXPECT_EQ(PlannerView(view).attained_gpu_seconds, planned) << attained;
+    EXPECT_EQ(PlannerView(view).waiting.attained_gpu_seconds, planned) << attained;
   }
 }
 
@@ -196,8 +196,8 @@ TEST(SnapshotBuilder, LearnersCountForTheirJobNotAsForeign) {
   ASSERT_EQ(snapshot.jobs.size(), 1u);
   const planner::JobView& job = snapshot.jobs[0];
   EXPECT_FALSE(job.suspended);
-  EXPECT_EQ(job.logical_shards, 32);
-  EXPECT_EQ(job.learners_desired, 5);
+  EXPECT_EQ(job.training.logical_shards, 32);
+  EXPECT_EQ(job.share.desired, 5);
   ASSERT_EQ(job.avoided.size(), 1u);
   ASSERT_EQ(job.learners.size(), 5u) << "ended ones, and gated ones that are deleted, hold nothing";
   using enum planner::LearnerState;
@@ -405,7 +405,7 @@ TEST(SnapshotBuilder, AJobIsPlannedAsSoonAsItsTemplateIsAccepted) {
   EXPECT_TRUE(PlannerView(view).suspended);
   view.soft_state.checked_template.check = TemplateCheck{.generation = 1, .accepted = true};
   EXPECT_FALSE(PlannerView(view).suspended);
-  EXPECT_EQ(PlannerView(view).logical_shards, 32);
+  EXPECT_EQ(PlannerView(view).training.logical_shards, 32);
   Edit(view.job).meta.generation = 2;
   EXPECT_TRUE(PlannerView(view).suspended) << "the job was edited since";
 }

@@ -15,11 +15,11 @@ const api::FrozenTraining kTraining{.global_batch_size = 256, .logical_shards = 
 
 // A job with so many learners on one node, whose coordinator reports this speed.
 JobView Reports(int learners, double samples_per_second, double compute_seconds,
-                double seconds = 30) {
+                double period_seconds = 30) {
   JobView view = TrainingView(learners);
   Edit(view.coordinator.progress).speed = ReportedSpeed{.samples_per_second = samples_per_second,
                                                         .compute_seconds = compute_seconds,
-                                                        .seconds = seconds};
+                                                        .seconds = period_seconds};
   return view;
 }
 
@@ -119,7 +119,7 @@ TEST(SpeedBook, ANewLeaderReadsTheStatus) {
 
   SpeedBook of_next_leader;
   JobView view{.job = Shared(AdmittedJob(0))};
-  Edit(view.job).status.speeds = written;
+  Edit(view.job).status.progress.speeds = written;
   EXPECT_EQ(CurveAfter(of_next_leader, view).size(), 4u);
 }
 
@@ -148,7 +148,7 @@ TEST(SpeedBook, AGrownBatchHasSpeedsOfItsOwn) {
 
 TEST(SpeedBook, ANewLeaderKnowsTheBatchOfAStatusFromTheCoordinator) {
   JobView view = TrainingView(1);
-  Edit(view.job).status.speeds = {
+  Edit(view.job).status.progress.speeds = {
       {.learners = 1, .nodes = 1, .samples_per_second = 1024, .compute_seconds = 0.49}};
   view.coordinator = {};
   api::FrozenTraining at_first = kTraining;
@@ -164,8 +164,8 @@ TEST(SpeedBook, ANewLeaderKnowsTheBatchOfAStatusFromTheCoordinator) {
 TEST(SpeedBook, WhatMakesNoSenseIsNotLearned) {
   SpeedBook book;
   JobView view{.job = Shared(AdmittedJob(0))};
-  Edit(view.job).status.speeds = {{1, 1, 0, 1},      {1, 1, -1, 1}, {1, 1, 1, 0},
-                                  {1, 1, 1e-320, 1}, {0, 1, 1, 1},  {1, 0, 1, 1}};
+  Edit(view.job).status.progress.speeds = {{1, 1, 0, 1},      {1, 1, -1, 1}, {1, 1, 1, 0},
+                                           {1, 1, 1e-320, 1}, {0, 1, 1, 1},  {1, 0, 1, 1}};
   EXPECT_TRUE(CurveAfter(book, view).empty());
 }
 

@@ -37,7 +37,7 @@ struct OrderCase {
 JobOf Attained(const std::string& name, std::int64_t gpu_seconds, Seconds ago) {
   JobOf job(name);
   job.Attained(gpu_seconds);
-  job.view.attained_at = kStart + kHour - ago;
+  job.view.waiting.attained_at = kStart + kHour - ago;
   return job;
 }
 

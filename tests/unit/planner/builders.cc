@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "base/format.h"
+#include "operator/planner/carry_out.h"
 
 namespace pliant::planner {
 
@@ -26,7 +27,7 @@ JobOf::JobOf(const std::string& name, LearnerCount min, LearnerCount max) {
   view.key = {.name_space = "team-a", .name = name, .uid = "uid-" + name};
   view.min_learners = min;
   view.max_learners = max;
-  view.logical_shards = 32;
+  view.training.logical_shards = 32;
   view.needs.resources = {.gpus = 1, .cpu_millis = 100, .memory_bytes = kGiB};
   view.submitted = kStart;
 }
@@ -36,7 +37,7 @@ JobOf& JobOf::Priority(int priority) {
   return *this;
 }
 JobOf& JobOf::Shards(int shards) {
-  view.logical_shards = shards;
+  view.training.logical_shards = shards;
   return *this;
 }
 JobOf& JobOf::Asks(LearnerCount learners) {
@@ -48,7 +49,7 @@ JobOf& JobOf::Submitted(Seconds after_start) {
   return *this;
 }
 JobOf& JobOf::Attained(std::int64_t gpu_seconds) {
-  view.attained_gpu_seconds = gpu_seconds;
+  view.waiting.attained_gpu_seconds = gpu_seconds;
   return *this;
 }
 JobOf& JobOf::Needs(std::int64_t cpu_millis, std::int64_t memory_bytes) {
@@ -78,11 +79,11 @@ JobOf& JobOf::Avoids(const std::string& node, Seconds until) {
   return *this;
 }
 JobOf& JobOf::Resized(Seconds after_start) {
-  view.resized = kStart + after_start;
+  view.share.resized = kStart + after_start;
   return *this;
 }
 JobOf& JobOf::Started(Seconds after_start, Seconds min_runtime) {
-  view.started = kStart + after_start;
+  view.share.started = kStart + after_start;
   view.min_runtime = min_runtime;
   return *this;
 }
@@ -100,7 +101,7 @@ JobOf& JobOf::Has(LearnerCount learners, const std::string& node, LearnerState s
                              .since = kStart + since,
                              .member = state == LearnerState::kRunning});
   }
-  if (state != LearnerState::kLeaving) view.learners_desired += learners;
+  if (state != LearnerState::kLeaving) view.share.desired += learners;
   return *this;
 }
 
@@ -134,7 +135,7 @@ std::string Describe(const ClusterSnapshot& snapshot) {
     text += Format("job {} of {}: {}..{} of {} GPUs, {}m CPU, priority {}, {} shards{}{}\n",
                    job.key.name, job.queue, job.min_learners, job.max_learners,
                    job.needs.resources.gpus, job.needs.resources.cpu_millis, job.priority,
-                   job.logical_shards, job.suspended ? ", suspended" : "",
+                   job.training.logical_shards, job.suspended ? ", suspended" : "",
                    job.finished ? ", finished" : "");
     for (const auto& [key, value] : job.needs.node_selector)
       text += Format("  only {}={}\n", key, value);
@@ -216,13 +217,10 @@ void World::Finish(const std::string& name) {
 void World::CarryOut(const Plan& plan) {
   for (const Decision& decision : plan.decisions) {
     JobView& view = *std::ranges::find(snapshot.jobs, decision.job, &JobView::key);
-    if (view.learners_desired == 0 && decision.to > 0) view.started = snapshot.now;
-    if (view.learners_desired > 0 && decision.to != view.learners_desired)
-      view.resized = snapshot.now;
-    view.learners_desired = decision.to;
+    view.share = ShareAfter(view.share, decision, snapshot.now);
     const bool runs =
         std::ranges::contains(view.learners, LearnerState::kRunning, &LearnerView::state);
-    if (runs) view.gpu_product = decision.gpu_product;
+    if (runs) view.training.gpu_product = decision.gpu_product;
     view.cap = decision.cap;
     for (LearnerView& learner : view.learners) {
       if (!std::ranges::contains(decision.drop, learner.name)) continue;
@@ -233,6 +231,7 @@ void World::CarryOut(const Plan& plan) {
     }
     std::erase_if(view.learners, [](const LearnerView& learner) { return learner.node.empty(); });
     for (const NewLearner& learner : decision.create) {
+      if (learner.waits_for_quota) continue;
       view.learners.push_back({.name = Format("{}-{}", view.key.name, next_learner_++),
                                .node = learner.node,
                                .created = snapshot.now,

@@ -133,7 +133,7 @@ TEST(Sizes, ABitwiseJobIsAsFastAsItsBusiestGpu) {
 
 TEST(Sizes, EverySizeOfAStatisticalJobIsFaster) {
   JobView job = JobOf("a").Shards(4).view;
-  job.reproducibility = Reproducibility::kStatistical;
+  job.training.reproducibility = Reproducibility::kStatistical;
   EXPECT_EQ(NextFasterSize(job, 2), 3);
   EXPECT_EQ(NextFasterSize(job, 9), 10);
 }

@@ -46,7 +46,7 @@ const PlanCase kShares[] = {
          {{"a", 6, ReasonCode::kMinimum,
            "6 of 8 GPUs: minLearners 6 is above its fair share 1/2 by priority 5000 of 10000 in "
            "queue default"},
-          {"b", 2}}},
+          {"b", 2, ReasonCode::kBelowShare}}},
     {.name = "no GPU at all",
      .nodes = {},
      .jobs = {JobOf("a")},
@@ -154,7 +154,7 @@ const PlanCase kAdmissions[] = {
     {.name = "jobs shrink to their minimum for one that waits",
      .nodes = Nodes(2, 4),
      .jobs = {JobOf("old", 2, 8).Has(4, "n00").Has(4, "n01"), JobOf("new", 6, 6)},
-     .want = {{"old", 2}, {"new", 6, ReasonCode::kMaximum}}},
+     .want = {{"old", 2, ReasonCode::kBelowShare}, {"new", 6, ReasonCode::kMaximum}}},
     {.name = "but not further",
      .nodes = Nodes(2, 4),
      .jobs = {JobOf("old", 3, 8).Has(4, "n00").Has(4, "n01"), JobOf("new", 6, 6)},

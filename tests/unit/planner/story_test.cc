@@ -159,6 +159,43 @@ TEST(PlannerStory, AGrantThatDoesNotStartIsWithdrawnForAGrowingTime) {
   EXPECT_EQ(DecisionOn(world.MakePlan(), "broken").cap, std::nullopt) << "its strikes were cleared";
 }
 
+// Seen: a job that needs two learners kept one for 37 s, and its back-off was doubled.
+TEST(PlannerStory, AGrantThatIsOfNoUseIsWithdrawnAsAWholeAndOnce) {
+  World world(Nodes(1, 8));
+  world.Submit(JobOf("pair", 2, 4));
+  world.CarryOut(world.MakePlan());
+  world.CarryOut(world.MakePlan());  // gates open
+  world.job("pair").learners[3].since += Seconds{37};
+  world.Wait(Seconds{120});
+  Plan plan = world.MakePlan();
+  EXPECT_EQ(DecisionOn(plan, "pair").to, 0);
+  EXPECT_EQ(DecisionOn(plan, "pair").cap,
+            (DemandCap{.learners = 0, .until = kStart + Seconds{180}, .strikes = 1}));
+}
+
+TEST(PlannerStory, LearnersOfOneGrantAreOneFailure) {
+  World world(Nodes(1, 8));
+  JobOf job("a", 1, 4);
+  job.Has(1, "n00").Has(3, "n00", LearnerState::kStarting);
+  job.view.learners[3].since += Seconds{-20};
+  job.view.learners[3].unschedulable = true;  // 20 s are enough for it
+  job.view.learners[1].since = job.view.learners[2].since = kStart;
+  world.Submit(job);
+  Plan plan = world.MakePlan();
+  const DemandCap first{.learners = 3, .until = kStart + Seconds{60}, .strikes = 1};
+  EXPECT_EQ(DecisionOn(plan, "a").cap, first);
+  EXPECT_EQ(DecisionOn(plan, "a").to, 3) << "soon after the scheduler's word";
+  world.CarryOut(plan);
+  world.Wait(Seconds{50});
+  for (const int learner : {1, 2}) {
+    world.job("a").learners[static_cast<std::size_t>(learner)].unschedulable = true;
+  }
+  plan = world.MakePlan();
+  EXPECT_EQ(DecisionOn(plan, "a").to, 1);
+  EXPECT_EQ(DecisionOn(plan, "a").cap,
+            (DemandCap{.learners = 1, .until = kStart + Seconds{60}, .strikes = 1}));
+}
+
 // A quota, for example, allows the job two pods: the GPUs of the others go to another job.
 TEST(PlannerStory, AGrantWhosePodsAreRefusedIsWithdrawnInTheJobsOwnTime) {
   World world(Nodes(1, 8));
@@ -215,7 +252,7 @@ TEST(PlannerStory, AJobThatLostItsNodeIsReleasedAfterAWhile) {
   world.snapshot.nodes[1].ready = false;
   std::erase_if(world.job("wide").learners,
                 [](const LearnerView& learner) { return learner.node == "n01"; });
-  world.job("wide").below_minimum_since = world.snapshot.now;
+  world.job("wide").share.below_minimum_since = world.snapshot.now;
   world.Wait(Seconds{299});
   EXPECT_EQ(DecisionOn(world.MakePlan(), "wide").to, 4);
   EXPECT_EQ(DecisionOn(world.MakePlan(), "wide").reason.code, ReasonCode::kBelowMinimum);
@@ -226,7 +263,7 @@ TEST(PlannerStory, AJobThatLostItsNodeIsReleasedAfterAWhile) {
   world.Settle();
   EXPECT_THAT(world.Sizes(), ElementsAre());
   world.snapshot.nodes[1].ready = true;
-  world.job("wide").below_minimum_since.reset();
+  world.job("wide").share.below_minimum_since.reset();
   world.Settle();
   EXPECT_THAT(world.Sizes(), ElementsAre(Pair("wide", 8)));
 }

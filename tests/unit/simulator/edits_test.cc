@@ -117,7 +117,7 @@ TEST(EditsTest, ARemovedNodeTakesItsLearnersAlong) {
   const JobView& job = edited->jobs[0];
   ASSERT_EQ(job.learners.size(), 1u);
   EXPECT_EQ(job.learners[0].node, "gpu-2");
-  EXPECT_EQ(job.learners_desired, 3);
+  EXPECT_EQ(job.share.desired, 3);
   const auto both = Edited({"nodes-=gpu-1", "nodes-=gpu-2"});
   ASSERT_TRUE(both) << both.error();
   EXPECT_THAT(both->jobs[0].learners, IsEmpty());

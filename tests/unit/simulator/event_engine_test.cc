@@ -36,8 +36,8 @@ SimulatedJob JobOf(const std::string& name, std::int64_t submitted, int max,
                    .work = std::make_shared<CurveWork>(std::move(speeds), seconds, max)};
   job.view.key = {"team-a", name, name};
   job.view.max_learners = max;
-  job.view.reproducibility = planner::Reproducibility::kStatistical;
-  job.view.logical_shards = max;
+  job.view.training.reproducibility = planner::Reproducibility::kStatistical;
+  job.view.training.logical_shards = max;
   job.view.needs.resources.gpus = 1;
   job.view.cooldown = planner::Seconds(0);
   return job;
@@ -224,9 +224,9 @@ TEST(EventEngine, ManyRunsHoldTheirInvariants) {
       SCOPED_TRACE(job.name);
       if (input.jobs[index].view.min_learners > run.gpus) continue;
       ASSERT_TRUE(job.completed.has_value());
-      ASSERT_TRUE(job.started.has_value());
-      EXPECT_GT(*job.started, job.submitted);
-      EXPECT_GT(*job.completed, *job.started);
+      ASSERT_TRUE(job.share.started.has_value());
+      EXPECT_GT(*job.share.started, job.submitted);
+      EXPECT_GT(*job.completed, *job.share.started);
       // All of the work was done, and no more than once without failures.
       const double work = input.jobs[index].work->SecondsAlone({});
       EXPECT_GE(job.useful_gpu_seconds, work - 1e-3);
