@@ -13,6 +13,7 @@
 #include "trainer/membership/types.h"
 #include "trainer/protocol/program.h"
 #include "trainer/protocol/rounds_report.h"
+#include "trainer/protocol/state_check.h"
 
 namespace pliant {
 
@@ -30,11 +31,11 @@ struct Trailer {
   // The sender must leave, and no coordinator arranges it: when all members set this, they write a
   // checkpoint and leave.
   bool may_drain = false;
-  std::optional<int> doublings;                 // from rank 0: of the batch in the next epoch
-  std::optional<Membership> announced;          // to switch to, at the end of this tick
-  std::optional<std::uint64_t> state_checksum;  // of the state before this tick, at intervals
-  bool in_sync = true;            // it holds the state before this tick; else it catches up
-  std::vector<int> came_in_sync;  // ranks that reported to the sender that they are in sync
+  std::optional<int> doublings;         // from rank 0: of the batch in the next epoch
+  std::optional<Membership> announced;  // to switch to, at the end of this tick
+  std::optional<StateDigest> state;     // of the state before this tick, at intervals
+  bool in_sync = true;                  // it holds the state before this tick; else it catches up
+  std::vector<int> came_in_sync;        // ranks that reported to the sender that they are in sync
   std::optional<RoundsReport> rounds;
   bool operator==(const Trailer&) const = default;
 };
@@ -78,6 +79,9 @@ class TickRound {
   const std::vector<double>& gradient_squares() const { return gradient_squares_; }  // by shard
   Bytes buffers() const { return buffers_.value_or(Bytes{}); }
   int buffers_rank() const { return buffers_rank_; }  // the rank that computes shard 0
+  // Names the difference between the most common state and that of a rank of Outcome().differing.
+  // `shape` is the state of all.
+  StateMismatch MismatchOf(int rank, const StateDict& shape) const;
   const std::vector<int>& shards_of(int rank) const {
     return shards_of_rank_[static_cast<std::size_t>(rank)];
   }
@@ -100,7 +104,7 @@ class TickRound {
   bool may_drain_ = true;
   std::optional<int> doublings_;
   std::optional<Membership> announced_;
-  std::vector<std::optional<std::uint64_t>> state_checksums_;  // by rank
+  std::vector<std::optional<StateDigest>> states_;  // by rank
   std::set<int> came_in_sync_;
   std::vector<std::optional<RoundsReport>> rounds_;  // by rank
 };

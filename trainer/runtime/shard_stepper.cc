@@ -64,12 +64,12 @@ std::optional<Work> ShardStepper::Next() {
 void ShardStepper::Begin() {
   if (device_ != nullptr && work_.kind == TickKind::kTrain) device_->Begin();
   if (work_.check_state) {
-    Result<std::uint64_t> checksum = StateChecksum(program_.State());
-    if (!checksum) {
-      status_ = std::unexpected(std::move(checksum).error());
+    Result<StateDigest> digest = DigestOf(program_.State());
+    if (!digest) {
+      status_ = std::unexpected(std::move(digest).error());
       return;
     }
-    output_.state_checksum = *checksum;
+    output_.state = *std::move(digest);
   }
   output_.shards.reserve(work_.tasks.size());
   if (work_.kind == TickKind::kTrain && !work_.tasks.empty() && work_.tasks.front().shard == 0) {

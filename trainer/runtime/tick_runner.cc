@@ -93,8 +93,9 @@ TickWork TickRunner::MakeWork() {
                 .logical_shards = map.logical_shards,
                 .blocks = team.redo ? team.redo->to_compute[self] : map.blocks_of_rank[self],
                 .tasks = {},
+                // A difference that a change of the members has left shows after one step together.
                 .check_state = plan.kind == TickKind::kTrain && check_every > 0 && plan.step > 0 &&
-                               plan.step % check_every == 0,
+                               (plan.step % check_every == 0 || team.steps == 1),
                 .measure = IsMeasured(plan),
                 .buckets = device_step_ && device_step_->rounds ? options_.buckets_of_rounds
                                                                 : options_.buckets,
@@ -123,9 +124,9 @@ void TickRunner::OnOutput(const TickOutput& output) {
     parts_.ledger->Computed(tick_.membership, tick_.number, ledger_tasks_);
   }
   Trailer trailer = tick_.owner->MakeTrailer();
-  if (output.state_checksum) {
-    trailer.state_checksum =
-        ChecksumWith(*output.state_checksum, tick_.before->noise, tick_.before->batches);
+  if (output.state) {
+    trailer.state = output.state;
+    trailer.state->runtime = RuntimeChecksum(tick_.before->noise, tick_.before->batches);
   }
   for (const int shard : round_.shards_of(tick_.self)) {
     const ShardResult& result = partial_.ResultOf(shard);
@@ -161,6 +162,8 @@ Status TickRunner::OnFrame(int rank, const Frame& frame) {
   switch (frame.header.kind) {
     case FrameKind::kTrailer: {
       ASSIGN_OR_RETURN(const Trailer trailer, DecodeTrailer(frame.payload.view));
+      if (trailer.state && trailer.state->tensors.size() != parts_.compute.state_shape().size())
+        return Invalid("a trailer with the digest of another program's state");
       return round_.OnTrailer(rank, trailer);
     }
     case FrameKind::kBuffers:

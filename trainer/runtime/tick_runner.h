@@ -86,6 +86,10 @@ class TickRunner {
   // All parts have arrived, and no commit has begun.
   bool complete() const;
   TickOutcome Outcome() const;  // complete()
+  // As in TickRound.
+  StateMismatch MismatchOf(int rank) const {
+    return round_.MismatchOf(rank, parts_.compute.state_shape());
+  }
   void NoteComplete() { stopwatch_.OnComplete(parts_.tasks.Now()); }
   // Has the program apply a step or, with `evaluation`, gives it the result of the evaluation that
   // the tick ended. Not to be called for a tick of an evaluation whose result the program does not

@@ -43,6 +43,28 @@ std::size_t NodesOf(const ShardMap& map) {
   return nodes;
 }
 
+// A state that the program computes for itself differs by its own fault, on any machine.
+Error ErrorOf(const StateMismatch& mismatch, std::uint64_t step) {
+  if (!mismatch.of_program) {
+    return {ErrorCode::kCorrupt,
+            Format("its state at step {} differs from that of the other learners in {}: the "
+                   "program's results depend on more than its input, or its machine has a faulty "
+                   "CPU, GPU or memory",
+                   step, mismatch.name)};
+  }
+  const std::string values = mismatch.own.empty()
+                                 ? std::string()
+                                 : Format(" ({} here, {} there)", mismatch.own, mismatch.other);
+  return {ErrorCode::kInvalid,
+          Format("its state at step {} differs from that of the other learners in {}{}: the "
+                 "program sets it from something that learners do not share, such as a variable "
+                 "of the loop, a count of this learner's own batches, or a schedule that is not "
+                 "registered. Register what lasts over steps (elastic.register), and change it "
+                 "only between a commit and the next step, from values that are equal on all "
+                 "learners (step.number, step.loss, step.accuracy, registered state)",
+                 step, mismatch.name, values)};
+}
+
 // A member that does not hold the furthest state takes part in the ticks that follow it.
 Team BeginTeam(const Training::Parts& parts, const Opening& opening) {
   const Position furthest = opening.furthest()->position;
@@ -187,14 +209,11 @@ bool Training::DiffersFromOthers(const std::vector<int>& differing) {
     log::Error("a learner's state differs",
                {{"learner", parts_.view.member(rank).name},
                 {"step", step},
+                {"in", parts_.ticks.MismatchOf(rank).name},
                 {"comparedEverySteps", parts_.ticks.check_state_every_steps()}});
   }
   if (!std::ranges::contains(differing, rank_)) return false;
-  parts_.owner.Fail(
-      {ErrorCode::kCorrupt,
-       Format("its state at step {} differs from that of the other learners: the program's results "
-              "depend on more than its input, or its machine has a faulty CPU, GPU or memory",
-              step)});
+  parts_.owner.Fail(ErrorOf(parts_.ticks.MismatchOf(rank_), step));
   return true;
 }
 
@@ -210,7 +229,7 @@ void Training::OnCommitted(const TickOutcome& outcome) {
   state.AdvanceGroup(parts_.ticks.plan(), outcome);
   state.own = state.group;
   parts_.ticks.ForgetPartial();
-  team_.OnCommitted();
+  team_.OnCommitted(parts_.ticks.plan().kind);
   if (!opened_reported_) {
     pause_seconds_ = state.last_commit ? ToSeconds(now - *state.last_commit) : 0;
     if (state.last_commit) parts_.stats.pausing += now - *state.last_commit;

@@ -41,7 +41,9 @@ TEST(Trailer, TravelsInAFrame) {
       {.in_sync = false},
       {.came_in_sync = {3, 5}},
       {.rounds = RoundsReport{.ready = true, .partner = {.version = 22809, .device = "a GPU"}}},
-      {.shards = {}, .save = true, .state_checksum = 0},
+      {.shards = {}, .save = true, .state = StateDigest()},
+      {.shards = {},
+       .state = StateDigest{.runtime = 1, .tensors = {2, 0, 3}, .text = "{\"lr\":0.5}"}},
       {.shards = {}, .doublings = 3},
       {.shards = {{.shard = 0, .sums = {.samples = 4}, .gradient_square = 0.125}}},
   };
@@ -84,6 +86,26 @@ TEST(TickRound, KeepsTheSquaresByShard) {
   EXPECT_EQ(round.gradient_squares(), (std::vector<double>{0.5, 1.5, 2.5, 3.5}));
   round.Begin(map, 0, false, All(map));
   EXPECT_EQ(round.gradient_squares(), std::vector<double>(4)) << "those of the next tick";
+}
+
+TEST(TickRound, NamesWhatDiffersFromTheMostCommonState) {
+  const ShardMap map = AssignShards(4, 4);
+  const StateDict shape = {{.name = "model.a"}, {.name = "model.b"}};
+  TickRound round = RoundOf(map, 3, false, All(map));
+  const auto with = [&](int rank, std::vector<std::uint64_t> tensors) {
+    Trailer trailer = TrailerOf(map, rank);
+    trailer.state = StateDigest{.tensors = std::move(tensors)};
+    return trailer;
+  };
+  Trailer long_text = with(0, {1, 3});
+  long_text.state->text.resize(StateDigest::kMaxText + 1);
+  EXPECT_FALSE(round.OnTrailer(0, long_text));
+  ASSERT_TRUE(round.OnTrailer(0, with(0, {1, 3})));
+  ASSERT_TRUE(round.OnTrailer(1, TrailerOf(map, 1)));
+  ASSERT_TRUE(round.OnTrailer(2, with(2, {1, 2})));
+  round.OnLocal(with(3, {1, 2}), {});
+  EXPECT_EQ(round.Outcome().differing, std::vector<int>{0});
+  EXPECT_EQ(round.MismatchOf(0, shape).name, "model.b");
 }
 
 TEST(TickRound, RankZeroDecidesTheBatch) {

@@ -287,7 +287,7 @@ TEST_P(ThreadedComputeTest, NothingOfATickIsLeftInTheNext) {
   compute_->RunTick(std::move(with_all), [](const NodePart&) {}, [](const Result<TickOutput>&) {});
   while (program_.shards_run == 0) std::this_thread::yield();
   compute_->AbortTick([](const TickOutput& rest) {
-    EXPECT_TRUE(rest.state_checksum);
+    EXPECT_TRUE(rest.state);
     EXPECT_FALSE(rest.buffers.view.empty());
   });
   TickWork with_less = Work();
@@ -297,7 +297,7 @@ TEST_P(ThreadedComputeTest, NothingOfATickIsLeftInTheNext) {
       std::move(with_less), [](const NodePart&) {},
       [&](const Result<TickOutput>& output) {
         ASSERT_TRUE(output);
-        EXPECT_FALSE(output->state_checksum);
+        EXPECT_FALSE(output->state);
         EXPECT_TRUE(output->buffers.view.empty());
         EXPECT_EQ(output->shards.size(), 2U);
         EXPECT_EQ(output->nodes.size(), 1U);
