@@ -13,25 +13,14 @@ from ._learner import Commit, Ending, Evaluated, Learner, Loaded, Shard
 from ._nonfinite import takes_step
 from ._notices import Notices
 from ._numbers import one_number
+from ._own_batches import OwnBatches
 from ._settings import Settings, whole_or_none
 from ._states import Counters, Stateful
+from ._watcher import Watcher
 from .errors import InvalidProgram, PliantError, TrainingFailed
 from .process import Guard
 
 _LEARNERS_MAX = 1 << 16
-
-
-class Watcher:
-    """Observes a training while it runs: see Elastic.watch."""
-
-    def begin(self, elastic: "Elastic[Any]") -> None:
-        """Called by Elastic.watch, before the first step, on every learner."""
-
-    def on_metrics(self, line: dict[str, Any]) -> None:
-        """Called with each line of metrics.jsonl, on one learner at a time."""
-
-    def end(self) -> None:
-        """Called on every learner when it ends, for any reason."""
 
 
 class Step:
@@ -96,6 +85,7 @@ class Step:
             self._elastic._end_shard(self._work)
             self._work = self._elastic._next_of_step()
         if isinstance(self._work, Commit):
+            self._elastic._own_batches.end()
             self._elastic._enter_commit(self._work)
         elif isinstance(self._work, Ending) and self._work.reason != "Completed":
             self._elastic._end(self._work)  # ends the process: the step has no result
@@ -172,6 +162,8 @@ class Elastic(abc.ABC, Generic[StepT]):
     ) -> None:
         self._learner = learner
         self._guard = guard
+        self._own_batches = OwnBatches(self._registered)
+        guard.explain = self._own_batches.explain
         self.job = learner.job()
         self.plan = learner.describe(
             train_samples=train_samples,
@@ -230,9 +222,11 @@ class Elastic(abc.ABC, Generic[StepT]):
 
     def register(self, name: str, what: Stateful) -> None:
         """Adds state to the training's, which joining learners and checkpoints receive: a schedule,
-        a metric, an average of the parameters. `what` has `state_dict` and `load_state_dict`, with
+        a counter, an average of the parameters. `what` has `state_dict` and `load_state_dict`, with
         numbers, texts, tensors, arrays, lists and dicts. Change it only between a step's `commit`
-        and the next step. Call this before the first step."""
+        and the next step, from values that are equal on all learners: learners compare it. The only
+        schedule of a PyTorch optimizer is registered without this call. Call it before the first
+        step."""
         if self._started:
             raise InvalidProgram(
                 f"register({name!r}, ...) comes too late: register state before the first step"
@@ -289,6 +283,7 @@ class Elastic(abc.ABC, Generic[StepT]):
                 if isinstance(work, Ending):
                     return self._end(work)
                 self._notices.where_it_goes_on(work.step)
+                self._own_batches.begin_step(work.step)
                 step = self._make_step(work)
                 yield step
                 ending, step = step._finish(), None
@@ -319,6 +314,10 @@ class Elastic(abc.ABC, Generic[StepT]):
 
     @abc.abstractmethod
     def _add_state(self, name: str, what: Stateful) -> None: ...
+
+    @abc.abstractmethod
+    def _registered(self) -> dict[str, Any]:
+        """The registered state, by name."""
 
     @abc.abstractmethod
     def _prepare(self) -> None:
@@ -389,6 +388,7 @@ class Elastic(abc.ABC, Generic[StepT]):
             work = self._learner.next()
             self._pass_on_metrics()
             if isinstance(work, Loaded):
+                self._own_batches.state_changed()
                 self._take_over()
                 self._learner.request_learners(self._counters.learners_asked)
                 self._stop_if_asked()
@@ -405,6 +405,7 @@ class Elastic(abc.ABC, Generic[StepT]):
 
     def _begin_shard(self, shard: Shard) -> Any:
         self._loss, self._correct, self._loss_known = 0.0, 0.0, False
+        self._own_batches.begin_batch()
         return self._begin_batch(shard)
 
     def _report(self, loss: Any, correct: Any) -> None:
@@ -444,6 +445,7 @@ class Elastic(abc.ABC, Generic[StepT]):
         )
         for listener in self.on_evaluation:
             listener(evaluation)
+        self._own_batches.state_changed()
         self._save()
         self._stop_if_asked()
         self._learner.evaluated()
