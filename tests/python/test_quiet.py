@@ -98,11 +98,25 @@ class QuietTest(ScenarioTest):
         # The step that the joiner computes first decides which of the two says so.
         self.assert_refused("late metric", r"metric\.count (was changed by the loop|\(\d+ here, \d+ there\))")
 
+    def test_data_that_depend_on_the_process(self):
+        """Two learners compute a shard after their first step together: all fail, and say which shard."""
+        job = self.make_job(program=[sys.executable, "-B", PROGRAM, "process"], epochs=10)
+        job.let_go()
+        job.start_coordinator()
+        learners = job.start_learners([0, 1])
+        job.plan(learners)
+        for learner in learners:
+            self.assertEqual(learner.exit_code(), 2, "a failure that is not tried again")
+            self.assertRegex(
+                learner.termination()["message"],
+                r"shard \d of step \d+ \(samples \d+, .*\) has another result on toy-[01] than on toy-[01]: its data",
+            )
+
     def test_registered_state_that_evaluate_changes(self):
         self.assert_refused("evaluate", r"differs .* in registered\.metric\.count \(\d+ here, \d+ there\)")
 
 
-class Loaded(unittest.TestCase):
+class Resumed(unittest.TestCase):
     """A training that is left in the middle, and continues in another object: what a learner that joins goes through."""
 
     def setUp(self):
@@ -153,7 +167,7 @@ class Loaded(unittest.TestCase):
                 self.assertTrue(torch.equal(a, b), stop_at)
 
 
-class StateTest(Loaded):
+class StateTest(Resumed):
     def test_a_schedule_that_is_not_registered_goes_on(self):
         def prepare():
             schedule = torch.optim.lr_scheduler.StepLR(self.optimizer, 2, 0.5)
@@ -261,7 +275,7 @@ class StateTest(Loaded):
             import test_quiet
             from pliant._learner import Shard
 
-            test = test_quiet.Loaded()
+            test = test_quiet.Resumed()
             test.folders = iter([sys.argv[1]])
             test.make(sys.argv[1])
             elastic = test.elastic

@@ -27,6 +27,8 @@ Bytes EncodeTrailer(const Trailer& trailer) {
     for (const std::uint64_t tensor : trailer.state->tensors) writer.Put(tensor);
     writer.PutText(trailer.state->text);
   }
+  writer.Put(static_cast<std::uint8_t>(trailer.checked_shard.has_value()));
+  writer.Put(trailer.checked_shard.value_or(0));
   writer.Put(static_cast<std::uint8_t>(trailer.doublings.has_value()));
   writer.Put(static_cast<std::int32_t>(trailer.doublings.value_or(0)));
   writer.PutText(trailer.announced ? EncodeMembership(*trailer.announced) : "");
@@ -62,6 +64,9 @@ Result<Trailer> DecodeTrailer(std::span<const std::byte> bytes) {
       state.tensors.push_back(reader.Get<std::uint64_t>());
     state.text = reader.GetText();
   }
+  const bool has_checked = reader.Get<std::uint8_t>() != 0;
+  const auto checked = reader.Get<std::uint64_t>();
+  if (has_checked) trailer.checked_shard = checked;
   const bool has_doublings = reader.Get<std::uint8_t>() != 0;
   const auto doublings = reader.Get<std::int32_t>();
   if (has_doublings) trailer.doublings = doublings;
@@ -113,6 +118,7 @@ void TickRound::Begin(const ShardMap& map, int self, bool needs_buffers,
   doublings_.reset();
   announced_.reset();
   states_.assign(ranks, std::nullopt);
+  checked_shards_.assign(ranks, std::nullopt);
   came_in_sync_.clear();
   rounds_.assign(ranks, std::nullopt);
   if (map_ == map) return;
@@ -171,6 +177,7 @@ void TickRound::Take(int rank, const Trailer& trailer) {
   save_ |= trailer.save;
   came_in_sync_.insert(trailer.came_in_sync.begin(), trailer.came_in_sync.end());
   states_[static_cast<std::size_t>(rank)] = trailer.state;
+  checked_shards_[static_cast<std::size_t>(rank)] = trailer.checked_shard;
   may_drain_ &= trailer.may_drain;
   rounds_[static_cast<std::size_t>(rank)] = trailer.rounds;
   if (trailer.doublings) doublings_ = trailer.doublings;
@@ -185,6 +192,12 @@ Status TickRound::OnBuffers(int rank, Bytes buffers) {
   }
   buffers_ = std::move(buffers);
   return {};
+}
+
+bool TickRound::AreUnequal(const SpotCheck& check) const {
+  const auto& owner = checked_shards_[static_cast<std::size_t>(check.owner)];
+  const auto& checker = checked_shards_[static_cast<std::size_t>(check.checker)];
+  return owner && checker && *owner != *checker;
 }
 
 StateMismatch TickRound::MismatchOf(int rank, const StateDict& shape) const {
@@ -205,6 +218,7 @@ TickOutcome TickRound::Outcome() const {
           .doublings = doublings_,
           .announced = announced_,
           .differing = DifferingRanks(states_),
+          .unequal = {},
           .came_in_sync = {came_in_sync_.begin(), came_in_sync_.end()},
           .rounds = rounds_};
 }

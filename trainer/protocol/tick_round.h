@@ -13,6 +13,7 @@
 #include "trainer/membership/types.h"
 #include "trainer/protocol/program.h"
 #include "trainer/protocol/rounds_report.h"
+#include "trainer/protocol/spot_check.h"
 #include "trainer/protocol/state_check.h"
 
 namespace pliant {
@@ -34,8 +35,10 @@ struct Trailer {
   std::optional<int> doublings;         // from rank 0: of the batch in the next epoch
   std::optional<Membership> announced;  // to switch to, at the end of this tick
   std::optional<StateDigest> state;     // of the state before this tick, at intervals
-  bool in_sync = true;                  // it holds the state before this tick; else it catches up
-  std::vector<int> came_in_sync;        // ranks that reported to the sender that they are in sync
+  // The result of the tick's SpotCheck, from its owner and its checker (DigestOfShard).
+  std::optional<std::uint64_t> checked_shard;
+  bool in_sync = true;            // it holds the state before this tick; else it catches up
+  std::vector<int> came_in_sync;  // ranks that reported to the sender that they are in sync
   std::optional<RoundsReport> rounds;
   bool operator==(const Trailer&) const = default;
 };
@@ -52,6 +55,7 @@ struct TickOutcome {
   std::optional<int> doublings;
   std::optional<Membership> announced;
   std::vector<int> differing;                       // ranks whose state is not that of the others
+  std::optional<SpotCheck> unequal;                 // the owner and the checker differ
   std::vector<int> came_in_sync;                    // ranks that have caught up, ascending
   std::vector<std::optional<RoundsReport>> rounds;  // by rank
 };
@@ -74,11 +78,13 @@ class TickRound {
 
   bool local_done() const { return received_[static_cast<std::size_t>(self_)]; }
   bool done() const { return missing_ == 0 && (!needs_buffers_ || buffers_.has_value()); }
-  // Both require done(). Outcome() lacks the spread.
+  // Both require done(). Outcome() lacks the spread and `unequal`.
   TickOutcome Outcome() const;
   const std::vector<double>& gradient_squares() const { return gradient_squares_; }  // by shard
   Bytes buffers() const { return buffers_.value_or(Bytes{}); }
   int buffers_rank() const { return buffers_rank_; }  // the rank that computes shard 0
+  // Whether both ranks have reported the shard, and differ.
+  bool AreUnequal(const SpotCheck& check) const;
   // Names the difference between the most common state and that of a rank of Outcome().differing.
   // `shape` is the state of all.
   StateMismatch MismatchOf(int rank, const StateDict& shape) const;
@@ -104,7 +110,8 @@ class TickRound {
   bool may_drain_ = true;
   std::optional<int> doublings_;
   std::optional<Membership> announced_;
-  std::vector<std::optional<StateDigest>> states_;  // by rank
+  std::vector<std::optional<StateDigest>> states_;            // by rank
+  std::vector<std::optional<std::uint64_t>> checked_shards_;  // by rank
   std::set<int> came_in_sync_;
   std::vector<std::optional<RoundsReport>> rounds_;  // by rank
 };

@@ -44,6 +44,10 @@ struct TickWork {
   std::vector<ShardTask> tasks;    // the shards of the blocks, in order
   bool check_state = false;        // TickOutput::state is wanted
   bool measure = false;            // ShardResult::gradient_square is wanted
+  // In host memory, TickOutput::checked_shard is wanted: of this shard of `tasks`, or of this task
+  // of another rank, which is computed after them.
+  std::optional<int> own_checked;
+  std::optional<ShardTask> other_checked;
   BucketSizes buckets = Reduction::kBucketSizes;
   bool parts_early = true;  // hand out each finished bucket; false: when its block is done
   std::optional<DeviceStep> device_step;  // only with keeps_gradients()
@@ -57,13 +61,14 @@ struct NodePart {
 
 // The finished part of a TickWork.
 struct TickOutput {
-  std::vector<ShardResult> shards;   // of the finished tasks: the first ones, in order
-  std::vector<HeldNode> nodes;       // in training: each finished shard is in one of them
-  FloatBuffer mean;                  // on the device: see DeviceStep
-  std::string rounds_failed;         // why there is no mean, though all shards are computed
-  Bytes buffers;                     // written by shard 0; empty if that is not finished
-  std::optional<StateDigest> state;  // of the state that the tick began with
-  Duration data_wait{};              // waiting for samples
+  std::vector<ShardResult> shards;  // of the finished tasks: the first ones, in order
+  std::vector<HeldNode> nodes;      // in training: each finished shard is in one of them
+  FloatBuffer mean;                 // on the device: see DeviceStep
+  std::string rounds_failed;        // why there is no mean, though all shards are computed
+  Bytes buffers;                    // written by shard 0; empty if that is not finished
+  std::optional<std::uint64_t> checked_shard;  // DigestOfShard
+  std::optional<StateDigest> state;            // of the state that the tick began with
+  Duration data_wait{};                        // waiting for samples
 };
 
 struct CommitWork {

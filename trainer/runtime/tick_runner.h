@@ -114,6 +114,7 @@ class TickRunner {
 
  private:
   std::optional<DeviceStep> StepOnDevice();
+  std::optional<SpotCheck> CheckOfTick() const;
   TickWork MakeWork();
   void OnOutput(const TickOutput& output);
 
@@ -123,6 +124,7 @@ class TickRunner {
   TickRound round_;
   PartialTick partial_;
   std::optional<DeviceStep> device_step_;
+  std::optional<SpotCheck> check_;
   FloatBuffer mean_;  // then: TickOutput::mean
   // The plan for the last map, hosts and rank of a step in rounds.
   std::shared_ptr<const RoundPlan> plan_;

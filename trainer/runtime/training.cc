@@ -37,6 +37,8 @@ void TrainingState::UseSegments() {
 
 namespace {
 
+constexpr std::size_t kMaxShownSamples = 60;  // characters
+
 std::size_t NodesOf(const ShardMap& map) {
   std::size_t nodes = 0;
   for (const std::vector<ShardBlock>& blocks : map.blocks_of_rank) nodes += blocks.size();
@@ -177,6 +179,7 @@ void Training::CommitWhenComplete() {
   ticks.NoteComplete();
   if (catch_up_) return OnMissed(outcome);
   if (!outcome.differing.empty() && DiffersFromOthers(outcome.differing)) return;
+  if (outcome.unequal) return FailForShard(*outcome.unequal);
   const std::optional<EvaluationTask> evaluation = EvaluationEndedBy(outcome);
   if (ticks.plan().kind == TickKind::kEvaluate && !evaluation) return OnCommitted(outcome);
   ticks.Commit(outcome, evaluation, [this, outcome](const Result<CommitOutput>& output) {
@@ -215,6 +218,30 @@ bool Training::DiffersFromOthers(const std::vector<int>& differing) {
   if (!std::ranges::contains(differing, rank_)) return false;
   parts_.owner.Fail(ErrorOf(parts_.ticks.MismatchOf(rank_), step));
   return true;
+}
+
+// All members fail: nobody knows which of the two results is right, and a program whose results
+// depend on the process has no right one.
+void Training::FailForShard(const SpotCheck& unequal) {
+  const int computing = team_.members_in_sync();
+  std::string samples;
+  const ShardTask task = parts_.split.TaskOf(applied(), computing, unequal.shard);
+  for (const std::uint64_t sample : task.samples) {
+    if (samples.size() > kMaxShownSamples) {
+      samples += ", ...";
+      break;
+    }
+    samples += Format("{}{}", samples.empty() ? "" : ", ", sample);
+  }
+  parts_.owner.Fail(
+      {ErrorCode::kInvalid,
+       Format("shard {} of step {} (samples {}) has another result on {} than on {}: its data or "
+              "its random numbers depend on the process that computes it, or a machine has a "
+              "faulty CPU or memory. A sample may depend on its number and the epoch only; random "
+              "numbers must come from the generators that are seeded for each shard and sample, or "
+              "from the shard's seed",
+              unequal.shard, task.step, samples, parts_.view.member(unequal.owner).name,
+              parts_.view.member(unequal.checker).name)});
 }
 
 // The tick is final: all members commit identical results.

@@ -45,6 +45,7 @@ TEST(Trailer, TravelsInAFrame) {
       {.shards = {},
        .state = StateDigest{.runtime = 1, .tensors = {2, 0, 3}, .text = "{\"lr\":0.5}"}},
       {.shards = {}, .doublings = 3},
+      {.checked_shard = 7},
       {.shards = {{.shard = 0, .sums = {.samples = 4}, .gradient_square = 0.125}}},
   };
   for (const Trailer& trailer : kTrailers) {
@@ -106,6 +107,35 @@ TEST(TickRound, NamesWhatDiffersFromTheMostCommonState) {
   round.OnLocal(with(3, {1, 2}), {});
   EXPECT_EQ(round.Outcome().differing, std::vector<int>{0});
   EXPECT_EQ(round.MismatchOf(0, shape).name, "model.b");
+}
+
+TEST(TickRound, ComparesTheShardThatTwoHaveComputed) {
+  const ShardMap map = AssignShards(4, 3);
+  const SpotCheck check{.shard = 3, .owner = 2, .checker = 0};
+  const std::optional<std::uint64_t> none;
+  const struct {
+    std::vector<std::optional<std::uint64_t>> digests;  // by rank
+    bool unequal;
+  } kCases[] = {
+      {{5, none, 5}, false}, {{5, none, 6}, true},  {{5, 6, 5}, false},
+      {{0, none, 1}, true},  {{none, 1, 2}, false}, {{1, 2, none}, false},
+  };
+  for (const auto& test : kCases) {
+    SCOPED_TRACE(testing::PrintToString(test.digests));
+    TickRound round = RoundOf(map, 0, false, All(map));
+    for (int rank = 2; rank >= 0; --rank) {
+      Trailer trailer = TrailerOf(map, rank);
+      trailer.checked_shard = test.digests[static_cast<std::size_t>(rank)];
+      if (rank == 0) {
+        round.OnLocal(trailer, {});
+      } else {
+        ASSERT_TRUE(round.OnTrailer(rank, trailer));
+      }
+    }
+    EXPECT_EQ(round.AreUnequal(check), test.unequal);
+    round.Begin(map, 0, false, All(map));
+    EXPECT_FALSE(round.AreUnequal(check)) << "of the next tick";
+  }
 }
 
 TEST(TickRound, RankZeroDecidesTheBatch) {
