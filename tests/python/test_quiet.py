@@ -18,7 +18,7 @@ from unittest import mock
 import torch
 from harness import ScenarioTest, undisturbed_hash
 from pliant._data_changes import DataChanges, apply
-from pliant._learner import Shard
+from pliant._learner import Loaded, Shard
 from pliant._workers import Workers
 from pliant.errors import InvalidProgram
 from torch import nn
@@ -267,6 +267,38 @@ class StateTest(Resumed):
         self.make(next(self.folders))
         self.elastic.register("state", State(n=0))
         self.train()
+
+    def test_a_state_that_is_loaded_in_mid_step_begins_a_step_again(self):
+        """As in a learner that did not hear of the last commit of one that died: what the loop sets before a step fits
+        the state, and what it does after a step without a result is undone."""
+
+        def run(at=None):
+            self.make(next(self.folders))
+            schedule = torch.optim.lr_scheduler.StepLR(self.optimizer, 2, 0.5)
+            self.elastic.register("schedule", schedule)
+            learner, works, seen = self.elastic._learner, [], []
+            take, answer = learner.next, learner.loaded
+
+            def next_work():
+                works.append(Loaded() if len(works) == at else take())
+                return works[-1]
+
+            answered = mock.Mock()
+            with mock.patch.multiple(learner, next=next_work, loaded=answered if at else answer):
+                for step in self.elastic.steps():
+                    self.optimizer.param_groups[0]["momentum"] = 0.9 - 0.01 * step.number
+                    for batch in step:
+                        step.backward(self.loss(batch))
+                    seen.append((step.number, step.commit(), step.loss == step.loss, step.accuracy == 0))
+                    schedule.step()
+            self.assertEqual(answered.call_count, 1 if at else 0)
+            return [value.clone() for value in self.model.state_dict().values()], seen
+
+        expected, seen = run()
+        again, seen_again = run(7)  # in the second step, after two of its shards
+        self.assertEqual(seen_again, [*seen[:1], (1, False, False, False), *seen[1:]])
+        for a, b in zip(again, expected, strict=True):
+            self.assertTrue(torch.equal(a, b))
 
     def test_a_name_that_only_the_inner_loop_sets(self):
         script = textwrap.dedent(
