@@ -1,16 +1,13 @@
 """The interface of watchers."""
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from ._loop import Elastic
+from typing import Any
 
 
 class Watcher:
     """Observes a training while it runs: see Elastic.watch."""
 
-    def begin(self, elastic: "Elastic[Any]") -> None:
-        """Called by Elastic.watch, before the first step, on every learner."""
+    def begin(self, elastic: Any) -> None:
+        """Called by Elastic.watch with its training, before the first step, on every learner."""
 
     def on_metrics(self, line: dict[str, Any]) -> None:
         """Called with each line of metrics.jsonl, on one learner at a time."""
