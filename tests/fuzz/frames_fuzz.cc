@@ -66,6 +66,12 @@ void RunTrailer(std::span<const std::byte> bytes) {
   TickRound round;
   round.Begin(AssignShards(kShards, 3), /*self=*/0, /*needs_buffers=*/true, {true, true, false});
   (void)round.OnTrailer(1, *trailer);
+  if (trailer->state) {
+    const StateDict shape = {{.name = "model.w"}, {.name = "python.json"}};
+    const StateDigest own{.tensors = {1, 2}, .text = R"({"lr":0.5,"a":[1,{"b":2}]})"};
+    (void)MismatchOf(shape, own, *trailer->state);
+    (void)MismatchOf(shape, *trailer->state, own);
+  }
   (void)round.OnBuffers(2, {});
   (void)round.done();
 }
@@ -114,9 +120,13 @@ std::vector<std::string> fuzz::Seeds() {
   const Bytes trailer = EncodeTrailer(
       {.shards = {{.shard = 3, .sums = {1, 2, 3}}, {.shard = 4, .sums = {4, 5, 6}}},
        .announced = Membership{.id = {2, 6}, .members = {{.id = id, .address = "h:1"}}}});
-  std::vector<std::string> seeds = {
-      Seed(kHead, head), Seed(kHello, EncodeHello({.from = id, .to = id})),
-      Seed(kStateSummary, holding.view), Seed(kTrailer, trailer.view)};
+  const Bytes with_state = EncodeTrailer(
+      {.state = StateDigest{
+           .runtime = 1, .tensors = {1, 3}, .text = R"({"lr":0.25,"a":[1,{"b":2,"c":null}]})"}});
+  std::vector<std::string> seeds = {Seed(kHead, head),
+                                    Seed(kHello, EncodeHello({.from = id, .to = id})),
+                                    Seed(kStateSummary, holding.view), Seed(kTrailer, trailer.view),
+                                    Seed(kTrailer, with_state.view)};
   std::string state(1, kState);
   const std::array<float, 4> a{1, 2, 3, 4};
   state += std::string({0, 1, 0, 16}) + TextOf(std::as_bytes(std::span(a)));

@@ -619,7 +619,7 @@ class Full:
 
 class WorkersTest(unittest.TestCase):
     def test_what_is_loaded_ahead_has_a_bound_in_bytes(self):
-        batches = types.SimpleNamespace(in_order=False, load=lambda samples, epoch: None)
+        batches = types.SimpleNamespace(in_order=False, sources={}, load=lambda samples, epoch: None)
         context = multiprocessing.get_context("fork")
         workers = Workers(3, batches, None, context=context)
         self.addCleanup(workers.close)
@@ -632,12 +632,12 @@ class WorkersTest(unittest.TestCase):
 
     def through(self, batch):
         """The batch as received from a worker, and the workers."""
-        batches = types.SimpleNamespace(in_order=False, load=lambda samples, epoch: batch)
+        batches = types.SimpleNamespace(in_order=False, sources={}, load=lambda samples, epoch: batch)
         workers = Workers(2, batches, None, context=torch.multiprocessing.get_context("fork"))
         self.addCleanup(workers.close)
         shards = [self.shard((sample,)) for sample in range(9)]
         workers.ask_ahead(lambda ahead: shards[ahead])
-        self.assertEqual(workers._asked, {_key(shards[0])}, "what one weighs is not known yet")
+        self.assertEqual(workers._asked, {_key(shards[0], 0)}, "what one weighs is not known yet")
         return workers.load(shards[0], lambda: self.fail("it was asked for")), workers
 
     def test_whatever_a_batch_is_it_weighs_what_is_in_it(self):
@@ -672,7 +672,7 @@ class WorkersTest(unittest.TestCase):
         """After a resize a forecast may have the right step and shard but other samples: in another order, or of
         another evaluation tick of the same step."""
         batches = types.SimpleNamespace(
-            in_order=False, load=lambda samples, epoch: (epoch, list(samples), os.getpid())
+            in_order=False, sources={}, load=lambda samples, epoch: (epoch, list(samples), os.getpid())
         )
         workers = Workers(1, batches, batches, context=multiprocessing.get_context("fork"))
         self.addCleanup(workers.close)

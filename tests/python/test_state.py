@@ -372,8 +372,8 @@ class PlainStateTest(unittest.TestCase):
 
         losses = []
         state = {
-            "optimizer": {"groups": [{"lr": 0.1}]},
-            "others": {"meter": {"n": 1, "losses": losses}},
+            "optimizer": {"param_groups": [{"lr": 0.1}]},
+            "registered": {"meter": {"n": 1, "losses": losses}},
         }
         memory = PlainMemory()
         memory.register(Learner(), lambda: state)
@@ -381,7 +381,7 @@ class PlainStateTest(unittest.TestCase):
         memory.write(state)
         self.assertEqual(memory.read(), state)
         losses += [1 / 3] * 500
-        which = rf"\(others\.meter\.losses: {len(encode(losses))}\)"
+        which = rf"\(registered\.meter\.losses: {len(encode(losses))}\)"
         takes = rf"takes {len(encode(state))} bytes {which}, but its memory, .* has room for {(1 << 14) - 8}:"
         with self.assertRaisesRegex(InvalidProgram, takes):
             memory.write(state)
@@ -417,12 +417,12 @@ class PlainStateTest(unittest.TestCase):
         for meter, learner, memory in zip((first, second), learners, memories, strict=True):
             memory.register(learner, meter.values)
         told = learners[0].registered
-        self.assertEqual(told["python.state.live"][:2], ("float32", (300, 100)))
-        self.assertEqual(told["python.state.live"][2], first.live.data_ptr(), "no copy")
-        self.assertEqual(told["python.state.nested[0].array"], ("int64", (50, 4), first.array.ctypes.data))
-        self.assertEqual(told["python.state.nested[1][0]"][:2], ("uint8", (14,)), "as bytes")
-        self.assertNotEqual(told["python.state.strided"][2], first.strided.data_ptr())
-        self.assertLess(told["python.state"][1][0], 1 << 15)
+        self.assertEqual(told["python.live"][:2], ("float32", (300, 100)))
+        self.assertEqual(told["python.live"][2], first.live.data_ptr(), "no copy")
+        self.assertEqual(told["python.nested[0].array"], ("int64", (50, 4), first.array.ctypes.data))
+        self.assertEqual(told["python.nested[1][0]"][:2], ("uint8", (14,)), "as bytes")
+        self.assertNotEqual(told["python.strided"][2], first.strided.data_ptr())
+        self.assertLess(told["python.json"][1][0], 1 << 15)
 
         first.live.mul_(3)
         first.array += 5
@@ -435,7 +435,7 @@ class PlainStateTest(unittest.TestCase):
         self.assertEqual(list(told), list(learners[1].registered))
         for name, (_, _, address) in told.items():
             to = learners[1].registered[name][2]
-            ctypes.memmove(to, address, {"python.state": told["python.state"][1][0]}.get(name) or self.bytes_of(told[name]))
+            ctypes.memmove(to, address, {"python.json": told["python.json"][1][0]}.get(name) or self.bytes_of(told[name]))
         loaded = memories[1].read()
         expected = first.values()
         for name in ("live", "again", "strided", "scalar"):
@@ -469,14 +469,14 @@ class PlainStateTest(unittest.TestCase):
         np.testing.assert_array_equal(loaded["late"], np.arange(4))
         state["meter"]["late"] = np.zeros(10_000)
         with self.assertRaisesRegex(
-            InvalidProgram, r"\(meter.late: \d+\).* state.meter.recent is a tensor or an array that was not there, or had"
+            InvalidProgram, r"\(meter.late: \d+\).* meter.recent is a tensor or an array that was not there, or had"
         ):
             memory.write(state)
 
     def test_a_tensor_that_is_not_there_is_damage(self):
         """A damaged checkpoint or a peer may name one."""
         arrays = ArrayMemory()
-        arrays.add("state.x", torch.zeros(2), shared=False)
+        arrays.add("x", torch.zeros(2), shared=False)
         for at in (1, -1):
             said = json.dumps({"__pliant__": "kept", "at": at}).encode()
             with self.assertRaisesRegex(InvalidProgram, "is damaged: no such tensor"):
@@ -486,14 +486,14 @@ class PlainStateTest(unittest.TestCase):
 
     def test_what_has_no_plain_memory_is_refused(self):
         for value, said in (
-            (torch.eye(3).to_sparse(), "state.x is a tensor of the layout torch.sparse_coo"),
-            (np.array([object()]), "state.x is an array of Python objects"),
+            (torch.eye(3).to_sparse(), "x is a tensor of the layout torch.sparse_coo"),
+            (np.array([object()]), "x is an array of Python objects"),
         ):
             with self.assertRaisesRegex(InvalidProgram, said):
                 encode({"x": value})
 
     def test_code_is_refused(self):
-        with self.assertRaisesRegex(InvalidProgram, "state.hook is a function"):
+        with self.assertRaisesRegex(InvalidProgram, "hook is a function"):
             encode({"hook": lambda: None})
 
 

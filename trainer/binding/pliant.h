@@ -241,8 +241,10 @@ typedef struct pliant_tensor {
   /* Unique. Tensors named "model.…" are the model: they go to the model file of a checkpoint and to
    * the final model, and their hash is the hash of the training. A parameter's name must begin with
    * "model.", and so should that of a buffer that is saved with the model. All other tensors go to
-   * the optimizer file. Learners compare the tensors named "model.…" and "optimizer.…": give a
-   * tensor that differs between learners another prefix. */
+   * the optimizer file. Learners compare all tensors except those named "local.…", which may differ
+   * between learners. A PLIANT_UINT8 tensor named "….json" holds the length of a JSON text (eight
+   * bytes, little-endian), the text and zeros: where learners differ in it, the message names the
+   * value. */
   const char* name;
   int32_t role;
   int32_t dtype;

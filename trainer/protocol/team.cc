@@ -28,6 +28,7 @@ int Team::members_in_sync() const { return static_cast<int>(std::ranges::count(i
 void Team::OnCameInSync(const std::vector<int>& ranks, const WorkSplit& split, Tick next) {
   for (const int rank : ranks) in_sync[static_cast<std::size_t>(rank)] = true;
   map = MapAmong(in_sync, split, next);
+  steps = 0;
 }
 
 void Team::BeginTick(const WorkSplit& split, Tick tick) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -23,8 +24,13 @@ struct Team {
   int members_in_sync() const;
   bool IsInSync(int rank) const { return in_sync[static_cast<std::size_t>(rank)]; }
 
+  std::uint64_t steps = 0;  // that these members in sync have committed together
+
   // Call it after each committed tick; the first one ends `redo`.
-  void OnCommitted() { redo.reset(); }
+  void OnCommitted(TickKind kind) {
+    redo.reset();
+    if (kind == TickKind::kTrain) ++steps;
+  }
   // These ranks compute from the next tick on, which is `next`.
   void OnCameInSync(const std::vector<int>& ranks, const WorkSplit& split, Tick next);
   // The shards of the next tick may be others than those of the one before.

@@ -20,8 +20,15 @@ Bytes EncodeTrailer(const Trailer& trailer) {
   WireWriter writer;
   writer.Put(static_cast<std::uint8_t>(trailer.save));
   writer.Put(static_cast<std::uint8_t>(trailer.may_drain));
-  writer.Put(static_cast<std::uint8_t>(trailer.state_checksum.has_value()));
-  writer.Put(trailer.state_checksum.value_or(0));
+  writer.Put(static_cast<std::uint8_t>(trailer.state.has_value()));
+  if (trailer.state) {
+    writer.Put(trailer.state->runtime);
+    writer.Put(static_cast<std::uint32_t>(trailer.state->tensors.size()));
+    for (const std::uint64_t tensor : trailer.state->tensors) writer.Put(tensor);
+    writer.PutText(trailer.state->text);
+  }
+  writer.Put(static_cast<std::uint8_t>(trailer.checked_shard.has_value()));
+  writer.Put(trailer.checked_shard.value_or(0));
   writer.Put(static_cast<std::uint8_t>(trailer.doublings.has_value()));
   writer.Put(static_cast<std::int32_t>(trailer.doublings.value_or(0)));
   writer.PutText(trailer.announced ? EncodeMembership(*trailer.announced) : "");
@@ -49,9 +56,17 @@ Result<Trailer> DecodeTrailer(std::span<const std::byte> bytes) {
   Trailer trailer;
   trailer.save = reader.Get<std::uint8_t>() != 0;
   trailer.may_drain = reader.Get<std::uint8_t>() != 0;
-  const bool has_checksum = reader.Get<std::uint8_t>() != 0;
-  const auto checksum = reader.Get<std::uint64_t>();
-  if (has_checksum) trailer.state_checksum = checksum;
+  if (reader.Get<std::uint8_t>() != 0) {
+    StateDigest& state = trailer.state.emplace();
+    state.runtime = reader.Get<std::uint64_t>();
+    const auto tensors = reader.Get<std::uint32_t>();
+    for (std::uint32_t i = 0; i < tensors && reader.ok(); ++i)
+      state.tensors.push_back(reader.Get<std::uint64_t>());
+    state.text = reader.GetText();
+  }
+  const bool has_checked = reader.Get<std::uint8_t>() != 0;
+  const auto checked = reader.Get<std::uint64_t>();
+  if (has_checked) trailer.checked_shard = checked;
   const bool has_doublings = reader.Get<std::uint8_t>() != 0;
   const auto doublings = reader.Get<std::int32_t>();
   if (has_doublings) trailer.doublings = doublings;
@@ -102,7 +117,8 @@ void TickRound::Begin(const ShardMap& map, int self, bool needs_buffers,
   may_drain_ = true;
   doublings_.reset();
   announced_.reset();
-  state_checksums_.assign(ranks, std::nullopt);
+  states_.assign(ranks, std::nullopt);
+  checked_shards_.assign(ranks, std::nullopt);
   came_in_sync_.clear();
   rounds_.assign(ranks, std::nullopt);
   if (map_ == map) return;
@@ -139,6 +155,8 @@ Status TickRound::OnTrailer(int rank, const Trailer& trailer) {
                           [](const Trailer::Shard& shard) { return shard.gradient_square < 0; })) {
     return Invalid("a trailer with a negative square");
   }
+  if (trailer.state && trailer.state->text.size() > StateDigest::kMaxText)
+    return Invalid("a trailer with a long text of its state");
   if (trailer.rounds && trailer.rounds->partner.device.size() > kMaxDeviceName)
     return Invalid("a trailer with a long name of a device");
   if (trailer.save && rank != 0) return Invalid("a checkpoint request from a rank other than 0");
@@ -158,7 +176,8 @@ void TickRound::Take(int rank, const Trailer& trailer) {
   }
   save_ |= trailer.save;
   came_in_sync_.insert(trailer.came_in_sync.begin(), trailer.came_in_sync.end());
-  state_checksums_[static_cast<std::size_t>(rank)] = trailer.state_checksum;
+  states_[static_cast<std::size_t>(rank)] = trailer.state;
+  checked_shards_[static_cast<std::size_t>(rank)] = trailer.checked_shard;
   may_drain_ &= trailer.may_drain;
   rounds_[static_cast<std::size_t>(rank)] = trailer.rounds;
   if (trailer.doublings) doublings_ = trailer.doublings;
@@ -175,6 +194,22 @@ Status TickRound::OnBuffers(int rank, Bytes buffers) {
   return {};
 }
 
+bool TickRound::AreUnequal(const SpotCheck& check) const {
+  const auto& owner = checked_shards_[static_cast<std::size_t>(check.owner)];
+  const auto& checker = checked_shards_[static_cast<std::size_t>(check.checker)];
+  return owner && checker && *owner != *checker;
+}
+
+StateMismatch TickRound::MismatchOf(int rank, const StateDict& shape) const {
+  const std::vector<int> differing = DifferingRanks(states_);
+  CHECK(std::ranges::contains(differing, rank), "its state differs");
+  int common = 0;  // the lowest rank with the most common state
+  while (!states_[static_cast<std::size_t>(common)] || std::ranges::contains(differing, common))
+    ++common;
+  return pliant::MismatchOf(shape, *states_[static_cast<std::size_t>(rank)],
+                            *states_[static_cast<std::size_t>(common)]);
+}
+
 TickOutcome TickRound::Outcome() const {
   CHECK(done(), "a tick has an outcome when all trailers are there");
   return {.sums = SumShards(sums_),
@@ -182,7 +217,8 @@ TickOutcome TickRound::Outcome() const {
           .may_drain = may_drain_,
           .doublings = doublings_,
           .announced = announced_,
-          .differing = DifferingRanks(state_checksums_),
+          .differing = DifferingRanks(states_),
+          .unequal = {},
           .came_in_sync = {came_in_sync_.begin(), came_in_sync_.end()},
           .rounds = rounds_};
 }

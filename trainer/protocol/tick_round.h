@@ -13,6 +13,8 @@
 #include "trainer/membership/types.h"
 #include "trainer/protocol/program.h"
 #include "trainer/protocol/rounds_report.h"
+#include "trainer/protocol/spot_check.h"
+#include "trainer/protocol/state_check.h"
 
 namespace pliant {
 
@@ -30,9 +32,11 @@ struct Trailer {
   // The sender must leave, and no coordinator arranges it: when all members set this, they write a
   // checkpoint and leave.
   bool may_drain = false;
-  std::optional<int> doublings;                 // from rank 0: of the batch in the next epoch
-  std::optional<Membership> announced;          // to switch to, at the end of this tick
-  std::optional<std::uint64_t> state_checksum;  // of the state before this tick, at intervals
+  std::optional<int> doublings;         // from rank 0: of the batch in the next epoch
+  std::optional<Membership> announced;  // to switch to, at the end of this tick
+  std::optional<StateDigest> state;     // of the state before this tick, at intervals
+  // The result of the tick's SpotCheck, from its owner and its checker (DigestOfShard).
+  std::optional<std::uint64_t> checked_shard;
   bool in_sync = true;            // it holds the state before this tick; else it catches up
   std::vector<int> came_in_sync;  // ranks that reported to the sender that they are in sync
   std::optional<RoundsReport> rounds;
@@ -51,6 +55,7 @@ struct TickOutcome {
   std::optional<int> doublings;
   std::optional<Membership> announced;
   std::vector<int> differing;                       // ranks whose state is not that of the others
+  std::optional<SpotCheck> unequal;                 // the owner and the checker differ
   std::vector<int> came_in_sync;                    // ranks that have caught up, ascending
   std::vector<std::optional<RoundsReport>> rounds;  // by rank
 };
@@ -73,11 +78,16 @@ class TickRound {
 
   bool local_done() const { return received_[static_cast<std::size_t>(self_)]; }
   bool done() const { return missing_ == 0 && (!needs_buffers_ || buffers_.has_value()); }
-  // Both require done(). Outcome() lacks the spread.
+  // Both require done(). Outcome() lacks the spread and `unequal`.
   TickOutcome Outcome() const;
   const std::vector<double>& gradient_squares() const { return gradient_squares_; }  // by shard
   Bytes buffers() const { return buffers_.value_or(Bytes{}); }
   int buffers_rank() const { return buffers_rank_; }  // the rank that computes shard 0
+  // Whether both ranks have reported the shard, and differ.
+  bool AreUnequal(const SpotCheck& check) const;
+  // Names the difference between the most common state and that of a rank of Outcome().differing.
+  // `shape` is the state of all.
+  StateMismatch MismatchOf(int rank, const StateDict& shape) const;
   const std::vector<int>& shards_of(int rank) const {
     return shards_of_rank_[static_cast<std::size_t>(rank)];
   }
@@ -100,7 +110,8 @@ class TickRound {
   bool may_drain_ = true;
   std::optional<int> doublings_;
   std::optional<Membership> announced_;
-  std::vector<std::optional<std::uint64_t>> state_checksums_;  // by rank
+  std::vector<std::optional<StateDigest>> states_;            // by rank
+  std::vector<std::optional<std::uint64_t>> checked_shards_;  // by rank
   std::set<int> came_in_sync_;
   std::vector<std::optional<RoundsReport>> rounds_;  // by rank
 };

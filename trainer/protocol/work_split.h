@@ -21,6 +21,7 @@ class WorkSplit {
   WorkSplit(const Schedule& schedule, Reproducibility reproducibility)
       : schedule_(schedule), reproducibility_(reproducibility) {}
 
+  std::uint64_t seed() const { return schedule_.spec().seed; }  // of the job
   bool bitwise() const { return reproducibility_ == Reproducibility::kBitwise; }
   ShardMap MapOf(Tick tick, int world_size) const;
   // The task of a shard of MapOf, or of a map over the same shards.

@@ -20,7 +20,7 @@ _ENTRIES = (
     ("A step of a PyTorch model", "_torch/elastic.py", "TorchStep"),
     ("A step of a Keras model", "_keras/elastic.py", "KerasStep"),
     ("pliant.FabricModel", "fabric.py", "FabricModel"),
-    ("pliant.Watcher", "_loop.py", "Watcher"),
+    ("pliant.Watcher", "_watcher.py", "Watcher"),
     ("pliant.ProgressBar", "watchers.py", "ProgressBar"),
     ("pliant.TensorBoard", "watchers.py", "TensorBoard"),
     ("pliant.EarlyStopping", "watchers.py", "EarlyStopping"),

@@ -20,6 +20,7 @@
 #include "trainer/collective/tree.h"
 #include "trainer/protocol/hang_detector.h"
 #include "trainer/protocol/program.h"
+#include "trainer/protocol/state_check.h"
 
 namespace pliant {
 
@@ -41,8 +42,12 @@ struct TickWork {
   int logical_shards = 1;          // leaves of the tree
   std::vector<ShardBlock> blocks;  // of this learner's rank
   std::vector<ShardTask> tasks;    // the shards of the blocks, in order
-  bool check_state = false;        // TickOutput::state_checksum is wanted
+  bool check_state = false;        // TickOutput::state is wanted
   bool measure = false;            // ShardResult::gradient_square is wanted
+  // In host memory, TickOutput::checked_shard is wanted: of this shard of `tasks`, or of this task
+  // of another rank, which is computed after them.
+  std::optional<int> own_checked;
+  std::optional<ShardTask> other_checked;
   BucketSizes buckets = Reduction::kBucketSizes;
   bool parts_early = true;  // hand out each finished bucket; false: when its block is done
   std::optional<DeviceStep> device_step;  // only with keeps_gradients()
@@ -61,8 +66,9 @@ struct TickOutput {
   FloatBuffer mean;                 // on the device: see DeviceStep
   std::string rounds_failed;        // why there is no mean, though all shards are computed
   Bytes buffers;                    // written by shard 0; empty if that is not finished
-  std::optional<std::uint64_t> state_checksum;  // of the state that the tick began with
-  Duration data_wait{};                         // waiting for samples
+  std::optional<std::uint64_t> checked_shard;  // DigestOfShard
+  std::optional<StateDigest> state;            // of the state that the tick began with
+  Duration data_wait{};                        // waiting for samples
 };
 
 struct CommitWork {

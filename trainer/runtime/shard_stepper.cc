@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "trainer/collective/float_environment.h"
+#include "trainer/protocol/spot_check.h"
 #include "trainer/protocol/state_check.h"
 
 namespace pliant {
@@ -52,24 +53,29 @@ ShardStepper::ShardStepper(ProgramView& program, GradientAccumulator& accumulato
 ShardStepper::~ShardStepper() = default;
 
 bool ShardStepper::over() const {
-  return !status_ || next_ == work_.tasks.size() || control_.abandoned;
+  return !status_ || control_.abandoned || (next_ == work_.tasks.size() && !checking());
 }
 
 std::optional<Work> ShardStepper::Next() {
   if (!std::exchange(begun_, true)) Begin();
   if (over()) return std::nullopt;
-  return WorkOnTask();
+  if (next_ < work_.tasks.size()) return WorkOnTask();
+  checked_gradient_ = FloatBuffer(program_.info().gradient_elements);
+  ShardWork work{
+      .task = &*work_.other_checked, .gradient = {}, .buffers = {}, .left = {}, .sums = {}};
+  work.gradient = checked_gradient_.view();
+  return work;
 }
 
 void ShardStepper::Begin() {
   if (device_ != nullptr && work_.kind == TickKind::kTrain) device_->Begin();
   if (work_.check_state) {
-    Result<std::uint64_t> checksum = StateChecksum(program_.State());
-    if (!checksum) {
-      status_ = std::unexpected(std::move(checksum).error());
+    Result<StateDigest> digest = DigestOf(program_.State());
+    if (!digest) {
+      status_ = std::unexpected(std::move(digest).error());
       return;
     }
-    output_.state_checksum = *checksum;
+    output_.state = *std::move(digest);
   }
   output_.shards.reserve(work_.tasks.size());
   if (work_.kind == TickKind::kTrain && !work_.tasks.empty() && work_.tasks.front().shard == 0) {
@@ -95,7 +101,9 @@ ShardWork ShardStepper::WorkOnTask() {
   const bool has_parts = device_ == nullptr || !work_.device_step || work_.device_step->rounds;
   if (accumulator_.completes_block() && has_parts)
     parts_ = std::make_unique<BlockParts>(accumulator_, on_part_, device_);
-  if (const auto left = accumulator_.left_sibling(); !left.empty()) {
+  // The whole leaf is digested before any of it is added to the sums.
+  const bool checked = work_.own_checked == shard;
+  if (const auto left = accumulator_.left_sibling(); !left.empty() && !checked) {
     CHECK(shard > 0, "shard 0 is nobody's right sibling");
     work.left = left;
     work.added = &added_;
@@ -104,22 +112,24 @@ ShardWork ShardStepper::WorkOnTask() {
   if (shard == 0) work.buffers = written_.view;
   // A device measures the whole leaf before any of it is added to the sums.
   const bool measured_first = device_ != nullptr && work_.measure;
-  if (work_.parts_early && !measured_first) work.sink = parts_.get();
+  if (work_.parts_early && !measured_first && !checked) work.sink = parts_.get();
   return work;
 }
 
 void ShardStepper::Done(Result<ShardSums> sums) {
-  if (sums) {
+  if (!sums) {
+    status_ = std::unexpected(std::move(sums).error());
+  } else if (next_ == work_.tasks.size()) {
+    output_.checked_shard = DigestOfShard(checked_gradient_.view(), *sums);
+  } else {
     Finish(*sums);
     PassEmptyShards();
-  } else {
-    status_ = std::unexpected(std::move(sums).error());
   }
   parts_.reset();
 }
 
 void ShardStepper::PassEmptyShards() {
-  while (!over() && task().samples.empty()) {
+  while (!over() && next_ < work_.tasks.size() && task().samples.empty()) {
     WorkOnTask();
     if (task().kind == TickKind::kTrain) accumulator_.ZeroLeaf();
     Finish({});
@@ -130,6 +140,8 @@ void ShardStepper::Finish(const ShardSums& sums) {
   const FloatEnvironment environment;  // this may be the program's thread
   ShardResult result{.sums = sums};
   if (task().kind == TickKind::kTrain) {
+    if (work_.own_checked == task().shard)
+      output_.checked_shard = DigestOfShard(accumulator_.Leaf(), sums);
     if (device_ != nullptr && work_.measure) device_->Measure(next_, accumulator_.Leaf());
     if (parts_) std::exchange(parts_, nullptr)->Finish();
     accumulator_.Accumulate(std::exchange(added_, false));

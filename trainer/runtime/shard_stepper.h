@@ -56,6 +56,8 @@ class ShardStepper final : public Operation {
   const ShardTask& task() const { return work_.tasks[next_]; }
   void Begin();
   ShardWork WorkOnTask();
+  // The task of another rank is left to be computed.
+  bool checking() const { return work_.other_checked && !output_.checked_shard; }
   // Finishes shards that have no samples: there is nothing to compute.
   void PassEmptyShards();
   void Finish(const ShardSums& sums);
@@ -73,6 +75,8 @@ class ShardStepper final : public Operation {
   MutableBytes written_;
   TickOutput output_;
   Status status_;
+
+  FloatBuffer checked_gradient_;
 
   // The current shard.
   std::size_t next_ = 0;               // index of its task

@@ -26,6 +26,7 @@ void TickRunner::Begin(const Start& tick) {
   round_.Begin(team.tick_map(), tick_.self, train && parts_.compute.info().buffer_bytes > 0,
                team.in_sync);
   device_step_ = StepOnDevice();
+  check_ = CheckOfTick();
   if (!train || device_step_) return;
   reduction_.Begin({.membership = tick_.membership,
                     .tick = tick_.number,
@@ -56,6 +57,18 @@ std::optional<DeviceStep> TickRunner::StepOnDevice() {
   step.rounds = plan_;
   step.all_reduce = !parts_.split.bitwise();
   return step;
+}
+
+// A device's gradients are not in host memory, where they are compared.
+std::optional<SpotCheck> TickRunner::CheckOfTick() const {
+  if (tick_.plan.kind != TickKind::kTrain || options_.check_state_every_steps == 0 ||
+      parts_.compute.keeps_gradients())
+    return std::nullopt;
+  auto check = SpotCheckOf(tick_.plan.step, *tick_.team, parts_.split);
+  const int computing = tick_.team->members_in_sync();
+  if (check && parts_.split.SamplesOf(tick_.number, computing, check->shard) == 0)
+    return std::nullopt;
+  return check;
 }
 
 void TickRunner::ComputePart() {
@@ -93,9 +106,12 @@ TickWork TickRunner::MakeWork() {
                 .logical_shards = map.logical_shards,
                 .blocks = team.redo ? team.redo->to_compute[self] : map.blocks_of_rank[self],
                 .tasks = {},
+                // A difference that a change of the members has left shows after one step together.
                 .check_state = plan.kind == TickKind::kTrain && check_every > 0 && plan.step > 0 &&
-                               plan.step % check_every == 0,
+                               (plan.step % check_every == 0 || team.steps == 1),
                 .measure = IsMeasured(plan),
+                .own_checked = {},
+                .other_checked = {},
                 .buckets = device_step_ && device_step_->rounds ? options_.buckets_of_rounds
                                                                 : options_.buckets,
                 .parts_early = computing > 1,
@@ -108,6 +124,9 @@ TickWork TickRunner::MakeWork() {
     return tasks;
   };
   work.tasks = tasks_of(partial_.Ask(own));
+  if (check_ && check_->owner == tick_.self) work.own_checked = check_->shard;
+  if (check_ && check_->checker == tick_.self)
+    work.other_checked = parts_.split.TaskOf(tick_.number, computing, check_->shard);
   if (parts_.ledger != nullptr) ledger_tasks_ = tasks_of(own);
   return work;
 }
@@ -123,9 +142,10 @@ void TickRunner::OnOutput(const TickOutput& output) {
     parts_.ledger->Computed(tick_.membership, tick_.number, ledger_tasks_);
   }
   Trailer trailer = tick_.owner->MakeTrailer();
-  if (output.state_checksum) {
-    trailer.state_checksum =
-        ChecksumWith(*output.state_checksum, tick_.before->noise, tick_.before->batches);
+  trailer.checked_shard = output.checked_shard;
+  if (output.state) {
+    trailer.state = output.state;
+    trailer.state->runtime = RuntimeChecksum(tick_.before->noise, tick_.before->batches);
   }
   for (const int shard : round_.shards_of(tick_.self)) {
     const ShardResult& result = partial_.ResultOf(shard);
@@ -161,6 +181,8 @@ Status TickRunner::OnFrame(int rank, const Frame& frame) {
   switch (frame.header.kind) {
     case FrameKind::kTrailer: {
       ASSIGN_OR_RETURN(const Trailer trailer, DecodeTrailer(frame.payload.view));
+      if (trailer.state && trailer.state->tensors.size() != parts_.compute.state_shape().size())
+        return Invalid("a trailer with the digest of another program's state");
       return round_.OnTrailer(rank, trailer);
     }
     case FrameKind::kBuffers:
@@ -185,6 +207,7 @@ bool TickRunner::complete() const {
 
 TickOutcome TickRunner::Outcome() const {
   TickOutcome outcome = round_.Outcome();
+  if (check_ && round_.AreUnequal(*check_)) outcome.unequal = check_;
   if (!IsMeasured(tick_.plan)) return outcome;
   const int computing = tick_.team->members_in_sync();
   int shard = 0;

@@ -86,6 +86,10 @@ class TickRunner {
   // All parts have arrived, and no commit has begun.
   bool complete() const;
   TickOutcome Outcome() const;  // complete()
+  // As in TickRound.
+  StateMismatch MismatchOf(int rank) const {
+    return round_.MismatchOf(rank, parts_.compute.state_shape());
+  }
   void NoteComplete() { stopwatch_.OnComplete(parts_.tasks.Now()); }
   // Has the program apply a step or, with `evaluation`, gives it the result of the evaluation that
   // the tick ended. Not to be called for a tick of an evaluation whose result the program does not
@@ -110,6 +114,7 @@ class TickRunner {
 
  private:
   std::optional<DeviceStep> StepOnDevice();
+  std::optional<SpotCheck> CheckOfTick() const;
   TickWork MakeWork();
   void OnOutput(const TickOutput& output);
 
@@ -119,6 +124,7 @@ class TickRunner {
   TickRound round_;
   PartialTick partial_;
   std::optional<DeviceStep> device_step_;
+  std::optional<SpotCheck> check_;
   FloatBuffer mean_;  // then: TickOutput::mean
   // The plan for the last map, hosts and rank of a step in rounds.
   std::shared_ptr<const RoundPlan> plan_;

@@ -37,10 +37,34 @@ void TrainingState::UseSegments() {
 
 namespace {
 
+constexpr std::size_t kMaxShownSamples = 60;  // characters
+
 std::size_t NodesOf(const ShardMap& map) {
   std::size_t nodes = 0;
   for (const std::vector<ShardBlock>& blocks : map.blocks_of_rank) nodes += blocks.size();
   return nodes;
+}
+
+// A state that the program computes for itself differs by its own fault, on any machine.
+Error ErrorOf(const StateMismatch& mismatch, std::uint64_t step) {
+  if (!mismatch.of_program) {
+    return {ErrorCode::kCorrupt,
+            Format("its state at step {} differs from that of the other learners in {}: the "
+                   "program's results depend on more than its input, or its machine has a faulty "
+                   "CPU, GPU or memory",
+                   step, mismatch.name)};
+  }
+  const std::string values = mismatch.own.empty()
+                                 ? std::string()
+                                 : Format(" ({} here, {} there)", mismatch.own, mismatch.other);
+  return {ErrorCode::kInvalid,
+          Format("its state at step {} differs from that of the other learners in {}{}: the "
+                 "program sets it from something that learners do not share, such as a variable "
+                 "of the loop, a count of this learner's own batches, or a schedule that is not "
+                 "registered. Register what lasts over steps (elastic.register), and change it "
+                 "only between a commit and the next step, from values that are equal on all "
+                 "learners (step.number, step.loss, step.accuracy, registered state)",
+                 step, mismatch.name, values)};
 }
 
 // A member that does not hold the furthest state takes part in the ticks that follow it.
@@ -155,6 +179,7 @@ void Training::CommitWhenComplete() {
   ticks.NoteComplete();
   if (catch_up_) return OnMissed(outcome);
   if (!outcome.differing.empty() && DiffersFromOthers(outcome.differing)) return;
+  if (outcome.unequal) return FailForShard(*outcome.unequal);
   const std::optional<EvaluationTask> evaluation = EvaluationEndedBy(outcome);
   if (ticks.plan().kind == TickKind::kEvaluate && !evaluation) return OnCommitted(outcome);
   ticks.Commit(outcome, evaluation, [this, outcome](const Result<CommitOutput>& output) {
@@ -187,15 +212,36 @@ bool Training::DiffersFromOthers(const std::vector<int>& differing) {
     log::Error("a learner's state differs",
                {{"learner", parts_.view.member(rank).name},
                 {"step", step},
+                {"in", parts_.ticks.MismatchOf(rank).name},
                 {"comparedEverySteps", parts_.ticks.check_state_every_steps()}});
   }
   if (!std::ranges::contains(differing, rank_)) return false;
-  parts_.owner.Fail(
-      {ErrorCode::kCorrupt,
-       Format("its state at step {} differs from that of the other learners: the program's results "
-              "depend on more than its input, or its machine has a faulty CPU, GPU or memory",
-              step)});
+  parts_.owner.Fail(ErrorOf(parts_.ticks.MismatchOf(rank_), step));
   return true;
+}
+
+// All members fail: nobody knows which of the two results is right, and a program whose results
+// depend on the process has no right one.
+void Training::FailForShard(const SpotCheck& unequal) {
+  const int computing = team_.members_in_sync();
+  std::string samples;
+  const ShardTask task = parts_.split.TaskOf(applied(), computing, unequal.shard);
+  for (const std::uint64_t sample : task.samples) {
+    if (samples.size() > kMaxShownSamples) {
+      samples += ", ...";
+      break;
+    }
+    samples += Format("{}{}", samples.empty() ? "" : ", ", sample);
+  }
+  parts_.owner.Fail(
+      {ErrorCode::kInvalid,
+       Format("shard {} of step {} (samples {}) has another result on {} than on {}: its data or "
+              "its random numbers depend on the process that computes it, or a machine has a "
+              "faulty CPU or memory. A sample may depend on its number and the epoch only; random "
+              "numbers must come from the generators that are seeded for each shard and sample, or "
+              "from the shard's seed",
+              unequal.shard, task.step, samples, parts_.view.member(unequal.owner).name,
+              parts_.view.member(unequal.checker).name)});
 }
 
 // The tick is final: all members commit identical results.
@@ -210,7 +256,7 @@ void Training::OnCommitted(const TickOutcome& outcome) {
   state.AdvanceGroup(parts_.ticks.plan(), outcome);
   state.own = state.group;
   parts_.ticks.ForgetPartial();
-  team_.OnCommitted();
+  team_.OnCommitted(parts_.ticks.plan().kind);
   if (!opened_reported_) {
     pause_seconds_ = state.last_commit ? ToSeconds(now - *state.last_commit) : 0;
     if (state.last_commit) parts_.stats.pausing += now - *state.last_commit;

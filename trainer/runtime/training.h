@@ -154,6 +154,7 @@ class Training final : public TickRunner::Owner, public CatchUp::Owner {
   // The result of the epoch's evaluation, if this tick was its last and the program wants it.
   std::optional<EvaluationTask> EvaluationEndedBy(const TickOutcome& outcome) const;
   bool DiffersFromOthers(const std::vector<int>& differing);
+  void FailForShard(const SpotCheck& unequal);
   void OnCommitted(const TickOutcome& outcome);
   void NoteOutcome(const TickOutcome& outcome);  // for metrics
   void Boundary(const TickOutcome& outcome);

@@ -116,7 +116,7 @@ void Training::OnMissed(const TickOutcome& outcome) {
   parts_.state.AdvanceGroup(ticks.plan(), outcome);
   tick.after = parts_.state.group;
   catch_up_->OnCompleted(std::move(tick));
-  team_.OnCommitted();
+  team_.OnCommitted(ticks.plan().kind);
   Boundary(outcome);
 }
 

@@ -95,7 +95,7 @@ TEST(Team, WhatIsFinishedOfTheFirstTickIsNotComputedAgain) {
     }
   }
   EXPECT_EQ(left, 4U);
-  team.OnCommitted();
+  team.OnCommitted(TickKind::kTrain);
   EXPECT_FALSE(team.redo) << "it applied only to that tick";
   EXPECT_EQ(ShardsEach(team.tick_map()), (std::vector<std::size_t>{4, 4}));
 }
@@ -106,8 +106,11 @@ TEST(Team, WhoComesInSyncComputesFromTheNextTickOn) {
   Team team = MakeTeam(TeamMembers({"a0", "b0", "c0", "d0"}), {true, false, false, false},
                        {{}, {}, {}, {}}, split, 0);
   EXPECT_EQ(ShardsEach(team.tick_map()), (std::vector<std::size_t>{8, 0, 0, 0}));
-  team.OnCommitted();
+  team.OnCommitted(TickKind::kTrain);
+  team.OnCommitted(TickKind::kEvaluate);
+  EXPECT_EQ(team.steps, 1U);
   team.OnCameInSync({1, 3}, split, 1);
+  EXPECT_EQ(team.steps, 0U) << "that these members took together";
   EXPECT_EQ(team.in_sync, (std::vector<bool>{true, true, false, true}));
   EXPECT_EQ(ShardsEach(team.tick_map()), (std::vector<std::size_t>{3, 3, 0, 2}));
   team.OnCameInSync({}, split, 1);

@@ -41,8 +41,11 @@ TEST(Trailer, TravelsInAFrame) {
       {.in_sync = false},
       {.came_in_sync = {3, 5}},
       {.rounds = RoundsReport{.ready = true, .partner = {.version = 22809, .device = "a GPU"}}},
-      {.shards = {}, .save = true, .state_checksum = 0},
+      {.shards = {}, .save = true, .state = StateDigest()},
+      {.shards = {},
+       .state = StateDigest{.runtime = 1, .tensors = {2, 0, 3}, .text = "{\"lr\":0.5}"}},
       {.shards = {}, .doublings = 3},
+      {.checked_shard = 7},
       {.shards = {{.shard = 0, .sums = {.samples = 4}, .gradient_square = 0.125}}},
   };
   for (const Trailer& trailer : kTrailers) {
@@ -84,6 +87,55 @@ TEST(TickRound, KeepsTheSquaresByShard) {
   EXPECT_EQ(round.gradient_squares(), (std::vector<double>{0.5, 1.5, 2.5, 3.5}));
   round.Begin(map, 0, false, All(map));
   EXPECT_EQ(round.gradient_squares(), std::vector<double>(4)) << "those of the next tick";
+}
+
+TEST(TickRound, NamesWhatDiffersFromTheMostCommonState) {
+  const ShardMap map = AssignShards(4, 4);
+  const StateDict shape = {{.name = "model.a"}, {.name = "model.b"}};
+  TickRound round = RoundOf(map, 3, false, All(map));
+  const auto with = [&](int rank, std::vector<std::uint64_t> tensors) {
+    Trailer trailer = TrailerOf(map, rank);
+    trailer.state = StateDigest{.tensors = std::move(tensors)};
+    return trailer;
+  };
+  Trailer long_text = with(0, {1, 3});
+  long_text.state->text.resize(StateDigest::kMaxText + 1);
+  EXPECT_FALSE(round.OnTrailer(0, long_text));
+  ASSERT_TRUE(round.OnTrailer(0, with(0, {1, 3})));
+  ASSERT_TRUE(round.OnTrailer(1, TrailerOf(map, 1)));
+  ASSERT_TRUE(round.OnTrailer(2, with(2, {1, 2})));
+  round.OnLocal(with(3, {1, 2}), {});
+  EXPECT_EQ(round.Outcome().differing, std::vector<int>{0});
+  EXPECT_EQ(round.MismatchOf(0, shape).name, "model.b");
+}
+
+TEST(TickRound, ComparesTheShardThatTwoHaveComputed) {
+  const ShardMap map = AssignShards(4, 3);
+  const SpotCheck check{.shard = 3, .owner = 2, .checker = 0};
+  const std::optional<std::uint64_t> none;
+  const struct {
+    std::vector<std::optional<std::uint64_t>> digests;  // by rank
+    bool unequal;
+  } kCases[] = {
+      {{5, none, 5}, false}, {{5, none, 6}, true},  {{5, 6, 5}, false},
+      {{0, none, 1}, true},  {{none, 1, 2}, false}, {{1, 2, none}, false},
+  };
+  for (const auto& test : kCases) {
+    SCOPED_TRACE(testing::PrintToString(test.digests));
+    TickRound round = RoundOf(map, 0, false, All(map));
+    for (int rank = 2; rank >= 0; --rank) {
+      Trailer trailer = TrailerOf(map, rank);
+      trailer.checked_shard = test.digests[static_cast<std::size_t>(rank)];
+      if (rank == 0) {
+        round.OnLocal(trailer, {});
+      } else {
+        ASSERT_TRUE(round.OnTrailer(rank, trailer));
+      }
+    }
+    EXPECT_EQ(round.AreUnequal(check), test.unequal);
+    round.Begin(map, 0, false, All(map));
+    EXPECT_FALSE(round.AreUnequal(check)) << "of the next tick";
+  }
 }
 
 TEST(TickRound, RankZeroDecidesTheBatch) {

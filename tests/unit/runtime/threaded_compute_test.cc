@@ -7,6 +7,7 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -280,6 +281,65 @@ TEST_P(ThreadedComputeTest, AnAbandonedTickIsNotHeardOfAgain) {
   EXPECT_EQ(program_.shards_run, 1 + kShards) << "the aborted tick ended after its shard";
 }
 
+// Wherever a shard stands in its block, and whoever computes it.
+TEST_P(ThreadedComputeTest, AShardHasOneDigestOnAllThatComputeIt) {
+  std::vector<TickOutput> outputs;
+  const auto run = [&](TickWork work) {
+    compute_->RunTick(
+        std::move(work), [](const NodePart&) {},
+        [&](const Result<TickOutput>& output) {
+          ASSERT_TRUE(output);
+          outputs.push_back(*output);
+          if (outputs.size() == 1 + 2 * kShards) loop_.Stop();
+        });
+  };
+  run(Work());
+  for (int shard = 0; shard < kShards; ++shard) {
+    TickWork owners = Work();
+    owners.own_checked = shard;
+    run(std::move(owners));
+    TickWork checkers = Work();
+    checkers.blocks.clear();
+    checkers.other_checked = checkers.tasks[static_cast<std::size_t>(shard)];
+    checkers.tasks.clear();
+    run(std::move(checkers));
+  }
+  loop_.Run();
+  EXPECT_EQ(program_.shards_run, kShards + kShards * (kShards + 1));
+  EXPECT_FALSE(outputs[0].checked_shard);
+  std::set<std::uint64_t> digests;
+  for (std::size_t shard = 0; shard < kShards; ++shard) {
+    SCOPED_TRACE(shard);
+    const TickOutput& owner = outputs[1 + 2 * shard];
+    ASSERT_EQ(owner.nodes.size(), 1U);
+    EXPECT_EQ(owner.nodes[0].sum.view()[2], 10) << "the sum is as ever";
+    const TickOutput& checker = outputs[2 + 2 * shard];
+    EXPECT_TRUE(checker.shards.empty());
+    EXPECT_TRUE(checker.nodes.empty());
+    ASSERT_TRUE(owner.checked_shard);
+    EXPECT_EQ(owner.checked_shard, checker.checked_shard);
+    digests.insert(*owner.checked_shard);
+  }
+  EXPECT_EQ(digests.size(), kShards);
+}
+
+TEST_P(ThreadedComputeTest, AShardThatIsCheckedComesAfterTheOwnAndMayFail) {
+  TickWork work = Work();
+  work.other_checked = work.tasks[3];
+  work.tasks.pop_back();
+  work.blocks = {{.first = 0, .count = 2}, {.first = 2, .count = 1}};
+  program_.failing_shard = 3;
+  compute_->RunTick(
+      std::move(work), [](const NodePart&) {},
+      [&](const Result<TickOutput>& output) {
+        ASSERT_FALSE(output);
+        EXPECT_EQ(output.error().message, "no such sample");
+        loop_.Stop();
+      });
+  loop_.Run();
+  EXPECT_EQ(program_.shards_run, kShards);
+}
+
 TEST_P(ThreadedComputeTest, NothingOfATickIsLeftInTheNext) {
   program_.hold = true;
   TickWork with_all = Work();
@@ -287,7 +347,7 @@ TEST_P(ThreadedComputeTest, NothingOfATickIsLeftInTheNext) {
   compute_->RunTick(std::move(with_all), [](const NodePart&) {}, [](const Result<TickOutput>&) {});
   while (program_.shards_run == 0) std::this_thread::yield();
   compute_->AbortTick([](const TickOutput& rest) {
-    EXPECT_TRUE(rest.state_checksum);
+    EXPECT_TRUE(rest.state);
     EXPECT_FALSE(rest.buffers.view.empty());
   });
   TickWork with_less = Work();
@@ -297,7 +357,7 @@ TEST_P(ThreadedComputeTest, NothingOfATickIsLeftInTheNext) {
       std::move(with_less), [](const NodePart&) {},
       [&](const Result<TickOutput>& output) {
         ASSERT_TRUE(output);
-        EXPECT_FALSE(output->state_checksum);
+        EXPECT_FALSE(output->state);
         EXPECT_TRUE(output->buffers.view.empty());
         EXPECT_EQ(output->shards.size(), 2U);
         EXPECT_EQ(output->nodes.size(), 1U);

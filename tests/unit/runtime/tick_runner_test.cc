@@ -85,7 +85,7 @@ struct TickerOf final : TickRunner::Owner, SampleLedger {
     team = MakeTeam(view.current(), std::move(in_sync),
                     finished.empty() ? std::vector<std::vector<NodeIndex>>(ranks) : finished, split,
                     tick);
-    if (not_first) team.OnCommitted();
+    if (not_first) team.OnCommitted(TickKind::kTrain);
     group.applied_ticks = tick;
     computed_shards.clear();
     times_computed = times_aborted = 0;
@@ -336,7 +336,7 @@ TEST(TickRunner, ItsTrailerHasItsShardsAndWhatTheLearnerSays) {
   EXPECT_TRUE(trailer.save);
   EXPECT_TRUE(trailer.may_drain);
   EXPECT_EQ(trailer.came_in_sync, std::vector<int>{1});
-  EXPECT_FALSE(trailer.state_checksum) << "it was not requested";
+  EXPECT_FALSE(trailer.state) << "it was not requested";
   ASSERT_EQ(trailer.shards.size(), 2U);
   for (const int shard : {0, 1}) {
     EXPECT_EQ(trailer.shards[static_cast<std::size_t>(shard)].shard, shard);
@@ -358,6 +358,7 @@ TEST(TickRunner, StatesAreComparedNowAndThenIfThereIsAnybodyToCompareWith) {
     std::vector<bool> in_sync;
     Tick tick;
     bool want;
+    std::uint64_t steps_together = 7;
   } kCases[] = {
       {"never", 0, {true, true}, kSecondStep, false},
       {"at the first step all begin alike", 1, {true, true}, kFirstStep, false},
@@ -365,6 +366,9 @@ TEST(TickRunner, StatesAreComparedNowAndThenIfThereIsAnybodyToCompareWith) {
       {"each second step", 2, {true, true}, kSecondStep, false},
       {"not in an evaluation", 1, {true, true}, kFirstEvaluation, false},
       {"the other catches up", 1, {true, false}, kSecondStep, false},
+      {"before a first step together", 2, {true, true}, kSecondStep, false, 0},
+      {"after it", 2, {true, true}, kSecondStep, true, 1},
+      {"never, also after it", 0, {true, true}, kSecondStep, false, 1},
   };
   for (const auto& test : kCases) {
     SCOPED_TRACE(test.name);
@@ -378,8 +382,9 @@ TEST(TickRunner, StatesAreComparedNowAndThenIfThereIsAnybodyToCompareWith) {
           {.step = step, .schedule_step = step, .gradient = gradient, .buffers = buffers}));
     }
     it.Begin(test.tick, {}, test.in_sync);
+    it.team.steps = test.steps_together;
     it.Compute();
-    EXPECT_EQ(it.TrailerTo(1).state_checksum.has_value(), test.want);
+    EXPECT_EQ(it.TrailerTo(1).state.has_value(), test.want);
   }
 }
 

@@ -19,10 +19,11 @@ from .errors import Diverged, InvalidProgram, PliantError, TrainingFailed
 if TYPE_CHECKING:
     from ._attach import attach
     from ._evaluation import Evaluation
-    from ._loop import Elastic, Step, Watcher
+    from ._loop import Elastic, Step
     from ._requests import request_learners
     from ._streams import StreamShard
     from ._torch.learning_rate import scale_learning_rate
+    from ._watcher import Watcher
     from .fabric import FabricModel
     from .watchers import EarlyStopping, ProgressBar, TensorBoard
 
@@ -57,7 +58,7 @@ _LAZY = {
     "Step": "._loop",
     "StreamShard": "._streams",
     "TensorBoard": ".watchers",
-    "Watcher": "._loop",
+    "Watcher": "._watcher",
     "attach": "._attach",
     "request_learners": "._requests",
     "scale_learning_rate": "._torch.learning_rate",

@@ -6,11 +6,14 @@ without a copy. Arrays that an object creates at each call are copied.
 
 import ctypes
 import sys
+import zlib
 from typing import Any, Protocol
 
 from . import _native
 from ._learner import Learner
 from .errors import InvalidProgram
+
+_MAX_READ = 1 << 20  # bytes of an array that `contents` reads
 
 
 class _Memory(Protocol):
@@ -121,6 +124,14 @@ def check(value: Any, path: str) -> None:
             f"{path} is an array of Python objects: state that learners hand over holds arrays of "
             "numbers"
         )
+
+
+def contents(value: Any) -> int:
+    """A number that changes with the array. A large tensor counts as changed when it was written
+    to, and a change of a large array of numpy is not seen."""
+    if value.nbytes <= _MAX_READ:
+        return zlib.crc32(bytes_of(value)[2])
+    return int(value._version) if _is_torch_tensor(value) else 0
 
 
 def bytes_of(value: Any) -> tuple[str, list[int], bytes]:

@@ -13,25 +13,14 @@ from ._learner import Commit, Ending, Evaluated, Learner, Loaded, Shard
 from ._nonfinite import takes_step
 from ._notices import Notices
 from ._numbers import one_number
+from ._own_batches import OwnBatches
 from ._settings import Settings, whole_or_none
 from ._states import Counters, Stateful
+from ._watcher import Watcher
 from .errors import InvalidProgram, PliantError, TrainingFailed
 from .process import Guard
 
 _LEARNERS_MAX = 1 << 16
-
-
-class Watcher:
-    """Observes a training while it runs: see Elastic.watch."""
-
-    def begin(self, elastic: "Elastic[Any]") -> None:
-        """Called by Elastic.watch, before the first step, on every learner."""
-
-    def on_metrics(self, line: dict[str, Any]) -> None:
-        """Called with each line of metrics.jsonl, on one learner at a time."""
-
-    def end(self) -> None:
-        """Called on every learner when it ends, for any reason."""
 
 
 class Step:
@@ -41,7 +30,8 @@ class Step:
 
     def __init__(self, elastic: "Elastic[Any]", first: Shard | Commit) -> None:
         self._elastic = elastic
-        self._work: Shard | Commit | Ending = first
+        # An Ending, or a Loaded: others have completed the step without this learner.
+        self._work: Shard | Commit | Ending | Loaded = first
         self._taken = False
         self._ended = False
         elastic._position(first)  # remembered here, because an Ending has no position
@@ -76,26 +66,23 @@ class Step:
     @property
     def loss(self) -> float:
         """Mean loss over the samples of the global batch. Available after the loop over the step.
-        NaN if the training was completed without this step."""
-        if isinstance(self._work, Ending):
-            return math.nan
-        commit = self._commit_at_hand()
-        return commit.loss / commit.samples
+        NaN if other learners completed the step and this one has no result of it."""
+        commit = self._result()
+        return commit.loss / commit.samples if commit else math.nan
 
     @property
     def accuracy(self) -> float:
         """Share of the samples reported as correct, 0 to 1. Available when `loss` is."""
-        if isinstance(self._work, Ending):
-            return math.nan
-        commit = self._commit_at_hand()
-        return commit.correct / commit.samples
+        commit = self._result()
+        return commit.correct / commit.samples if commit else math.nan
 
     def __iter__(self) -> Iterator[Any]:
         while isinstance(self._work, Shard):
             yield self._elastic._begin_shard(self._work)
             self._elastic._end_shard(self._work)
-            self._work = self._elastic._next_of_step()
+            self._work = self._elastic._next_of_step(in_step=True)
         if isinstance(self._work, Commit):
+            self._elastic._own_batches.end()
             self._elastic._enter_commit(self._work)
         elif isinstance(self._work, Ending) and self._work.reason != "Completed":
             self._elastic._end(self._work)  # ends the process: the step has no result
@@ -105,9 +92,9 @@ class Step:
         `max_norm`. Returns False if the step was skipped (see `on_nonfinite` of `attach`). State
         changed before the next step begins, for example by a schedule, still belongs to this
         step."""
-        if isinstance(self._work, Ending):
-            return False  # the training is complete: the loop ends with this step
-        commit = self._commit_at_hand()
+        commit = self._result()
+        if commit is None:
+            return False  # what the loop does after it is undone, or the training is complete
         if self._ended:
             raise InvalidProgram(
                 "the step is committed already: call step.commit() once, after the loop over it"
@@ -116,7 +103,9 @@ class Step:
         self._taken = self._elastic._commit(commit, max_norm)
         return self._taken
 
-    def _commit_at_hand(self) -> Commit:
+    def _result(self) -> Commit | None:
+        if isinstance(self._work, Ending | Loaded):
+            return None
         if not isinstance(self._work, Commit):
             raise InvalidProgram(
                 "the step is not complete: use its loss, its gradient and commit() only after the "
@@ -127,6 +116,9 @@ class Step:
     def _finish(self) -> Ending | None:
         if isinstance(self._work, Ending):
             return self._work
+        if isinstance(self._work, Loaded):
+            self._elastic._take_state()
+            return None
         if not self._ended:
             raise InvalidProgram(
                 "the step was not committed: call step.commit() at its end, in place of "
@@ -172,6 +164,8 @@ class Elastic(abc.ABC, Generic[StepT]):
     ) -> None:
         self._learner = learner
         self._guard = guard
+        self._own_batches = OwnBatches(self._registered)
+        guard.explain = self._own_batches.explain
         self.job = learner.job()
         self.plan = learner.describe(
             train_samples=train_samples,
@@ -230,9 +224,10 @@ class Elastic(abc.ABC, Generic[StepT]):
 
     def register(self, name: str, what: Stateful) -> None:
         """Adds state to the training's, which joining learners and checkpoints receive: a schedule,
-        a metric, an average of the parameters. `what` has `state_dict` and `load_state_dict`, with
+        a counter, an average of the parameters. `what` has `state_dict` and `load_state_dict`, with
         numbers, texts, tensors, arrays, lists and dicts. Change it only between a step's `commit`
-        and the next step. Call this before the first step."""
+        and the next step, from values that are equal on all learners: learners compare it. A
+        PyTorch optimizer's only schedule needs no call. Call this before the first step."""
         if self._started:
             raise InvalidProgram(
                 f"register({name!r}, ...) comes too late: register state before the first step"
@@ -289,6 +284,7 @@ class Elastic(abc.ABC, Generic[StepT]):
                 if isinstance(work, Ending):
                     return self._end(work)
                 self._notices.where_it_goes_on(work.step)
+                self._own_batches.begin_step(work.step)
                 step = self._make_step(work)
                 yield step
                 ending, step = step._finish(), None
@@ -319,6 +315,9 @@ class Elastic(abc.ABC, Generic[StepT]):
 
     @abc.abstractmethod
     def _add_state(self, name: str, what: Stateful) -> None: ...
+
+    @abc.abstractmethod
+    def _registered(self) -> dict[str, Any]: ...
 
     @abc.abstractmethod
     def _prepare(self) -> None:
@@ -376,23 +375,30 @@ class Elastic(abc.ABC, Generic[StepT]):
 
     # ---- For Step ----
 
-    def _position(self, work: Shard | Commit | Ending) -> tuple[int, int]:
-        if not isinstance(work, Ending):
+    def _position(self, work: Shard | Commit | Ending | Loaded) -> tuple[int, int]:
+        if isinstance(work, Shard | Commit):
             self._epoch, self._step = work.epoch, work.step
         if isinstance(work, Commit):
             self._doublings = work.doublings
         return self._epoch, self._step
 
-    def _next_of_step(self) -> Shard | Commit | Ending:
-        """The next training shard, commit or ending. Other work is done here."""
+    def _take_state(self) -> None:
+        self._own_batches.state_changed()
+        self._take_over()
+        self._learner.request_learners(self._counters.learners_asked)
+        self._stop_if_asked()
+        self._learner.loaded()
+
+    def _next_of_step(self, *, in_step: bool = False) -> Any:
+        """The next training shard, commit or ending. Other work is done here, but a state is loaded
+        between two steps: what the loop sets before a step must fit the state."""
         while True:
             work = self._learner.next()
             self._pass_on_metrics()
             if isinstance(work, Loaded):
-                self._take_over()
-                self._learner.request_learners(self._counters.learners_asked)
-                self._stop_if_asked()
-                self._learner.loaded()
+                if in_step:
+                    return work
+                self._take_state()
             elif isinstance(work, Evaluated):
                 self._hear_of(work)
             elif isinstance(work, Shard) and not work.training:
@@ -405,6 +411,7 @@ class Elastic(abc.ABC, Generic[StepT]):
 
     def _begin_shard(self, shard: Shard) -> Any:
         self._loss, self._correct, self._loss_known = 0.0, 0.0, False
+        self._own_batches.begin_batch()
         return self._begin_batch(shard)
 
     def _report(self, loss: Any, correct: Any) -> None:
@@ -436,14 +443,10 @@ class Elastic(abc.ABC, Generic[StepT]):
         )
 
     def _hear_of(self, evaluated: Evaluated) -> None:
-        evaluation = Evaluation(
-            epoch=evaluated.epoch,
-            step=evaluated.step,
-            loss=evaluated.loss / evaluated.samples,
-            accuracy=evaluated.correct / evaluated.samples,
-        )
+        evaluation = Evaluation.of(evaluated)
         for listener in self.on_evaluation:
             listener(evaluation)
+        self._own_batches.state_changed()
         self._save()
         self._stop_if_asked()
         self._learner.evaluated()

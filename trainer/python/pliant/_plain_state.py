@@ -7,7 +7,8 @@ Not pickle: a checkpoint or a peer must not be able to run code.
 import base64
 import ctypes
 import json
-from collections import Counter, deque
+import math
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from typing import Any
 
@@ -59,7 +60,7 @@ class PlainMemory:
         self._memory = (ctypes.c_ubyte * room)()
         self.write(value)
         learner.register(
-            "python.state",
+            "python.json",
             role=_native.STATE,
             dtype="uint8",
             shape=(room,),
@@ -103,24 +104,28 @@ class PlainMemory:
         memory = bytes(self._memory)
         length = int.from_bytes(memory[:_LENGTH_BYTES], "little")
         if length > len(memory) - _LENGTH_BYTES:
-            raise InvalidProgram("the state that was taken over is damaged: python.state")
+            raise InvalidProgram("the state that was taken over is damaged: python.json")
         return decode(memory[_LENGTH_BYTES : _LENGTH_BYTES + length], self._arrays.read)
 
 
 def _largest(value: Any, keep: _Keep) -> str:
     """The name and the bytes of the largest value. It descends into a dict while one entry takes at
     least half of its bytes."""
-    path, names, size = "state", [], len(encode(value, keep))
+    path, size = "", len(encode(value, keep))
     while isinstance(value, dict) and value:
         sizes = {
-            name: len(_json(_plain(item, f"{path}.{name}", keep))) for name, item in value.items()
+            name: len(_json(_plain(item, _inside(path, name), keep)))
+            for name, item in value.items()
         }
         name = max(sizes, key=lambda each: sizes[each])
         if 2 * sizes[name] < size:
             break
-        names.append(str(name))
-        path, value, size = f"{path}.{name}", value[name], sizes[name]
-    return f" ({'.'.join(names)}: {size})" if names else ""
+        path, value, size = _inside(path, name), value[name], sizes[name]
+    return f" ({path}: {size})" if path else ""
+
+
+def _inside(path: str, name: Any) -> str:
+    return f"{path}.{name}" if path else str(name)
 
 
 def _json(plain: Any) -> bytes:
@@ -128,7 +133,26 @@ def _json(plain: Any) -> bytes:
 
 
 def encode(value: Any, keep: _Keep = lambda path, array: None) -> bytes:
-    return _json(_plain(value, "state", keep))
+    return _json(_plain(value, "", keep))
+
+
+def fingerprint(value: Any) -> dict[str, Any]:
+    """The value by path, each array by its contents. Only for comparison in one process."""
+    leaves: dict[str, Any] = {}
+
+    def walk(plain: Any, path: str) -> None:
+        if isinstance(plain, dict) and plain.get(_TAG) not in ("kept", "array", "float"):
+            parts = {"": plain["items"]} if _TAG in plain else plain
+            for key, item in parts.items():
+                walk(item, _inside(path, key) if key else path)
+        elif isinstance(plain, list):
+            for i, item in enumerate(plain):
+                walk(item, f"{path}[{i}]")
+        else:
+            leaves[path] = plain
+
+    walk(_plain(value, "", lambda _, array: _array_memory.contents(array)), "")
+    return leaves
 
 
 def decode(data: bytes, find: _Find | None = None) -> Any:
@@ -136,8 +160,11 @@ def decode(data: bytes, find: _Find | None = None) -> Any:
 
 
 def _plain(value: Any, path: str, keep: _Keep) -> Any:
-    if value is None or isinstance(value, bool | int | float | str):
+    if value is None or isinstance(value, bool | int | str):
         return value
+    if isinstance(value, float):
+        # JSON has no such numbers, and another reader than Python's would refuse the whole text.
+        return value if math.isfinite(value) else {_TAG: "float", "is": repr(value)}
     if _array_memory.is_array(value):
         _array_memory.check(value, path)
         place = keep(path, value)
@@ -154,10 +181,13 @@ def _plain(value: Any, path: str, keep: _Keep) -> Any:
         return {_TAG: kind, "items": items} | (
             {"most": value.maxlen} if isinstance(value, deque) else {}
         )
+    of_texts = type(value) in (dict, OrderedDict) and all(type(key) is str for key in value)
+    if of_texts and _TAG not in value:
+        return {key: _plain(item, _inside(path, key), keep) for key, item in value.items()}
     if isinstance(value, dict):
-        # Pairs, because keys may be numbers, and their order may matter.
+        # Pairs, because keys may be numbers.
         pairs = [
-            [_plain(key, path, keep), _plain(item, f"{path}.{key}", keep)]
+            [_plain(key, path, keep), _plain(item, _inside(path, key), keep)]
             for key, item in value.items()
         ]
         kind = "counter" if isinstance(value, Counter) else "dict"
@@ -175,7 +205,11 @@ def _value(plain: Any, find: _Find | None) -> Any:
         return [_value(item, find) for item in plain]
     if not isinstance(plain, dict):
         return plain
-    kind = plain[_TAG]
+    kind = plain.get(_TAG)
+    if kind is None:
+        return {key: _value(item, find) for key, item in plain.items()}
+    if kind == "float":
+        return float(plain["is"])
     if kind == "kept":
         if find is None:
             raise InvalidProgram("the state that was taken over is damaged: no tensors are kept")

@@ -27,6 +27,9 @@ class States:
             raise InvalidProgram(f"two states are registered under the name {name}")
         self._by_name[name] = what
 
+    def objects(self) -> list[Stateful]:
+        return list(self._by_name.values())
+
     def plain(self) -> dict[str, Any]:
         return {name: _without_functions(what.state_dict()) for name, what in self._by_name.items()}
 

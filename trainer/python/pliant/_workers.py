@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, Protocol
 
+from ._data_changes import DataChanges, apply
 from ._learner import Shard
 from .errors import PliantError
 from .process import last_line
@@ -32,9 +33,10 @@ _HINTS = {
     -signal.SIGBUS: ": was there too little room in /dev/shm?",
 }
 
-# Everything that a batch depends on: training or not, the epoch, the samples. Step and shard do not
-# identify it: after a resize a shard may have other samples than the forecast said.
-Key = tuple[bool, int, tuple[int, ...]]
+# Everything that a batch depends on: training or not, the epoch, the samples, the version of the
+# data (DataChanges). Step and shard do not identify it: after a resize a shard may have other
+# samples than the forecast said.
+Key = tuple[bool, int, tuple[int, ...], int]
 
 
 class DataWorkerError(PliantError):
@@ -45,6 +47,10 @@ class Batches(Protocol):
     @property
     def in_order(self) -> bool:
         """Whether the batches of a shard must be loaded in order, by the same process."""
+
+    @property
+    def sources(self) -> dict[str, Any]:
+        """What the program gave it to make batches from, by name."""
 
     def load(self, samples: Sequence[int], epoch: int) -> Any: ...
 
@@ -70,6 +76,7 @@ class Workers:
         self._results: Any = context.Queue()
         self._ready: dict[Key, Any] = {}
         self._asked: set[Key] = set()
+        self._changes = DataChanges(_sources(train, test))
         self._batch_bytes = 0  # of the largest batch so far; 0: none has arrived
         self._count = count
         self._processes: list[multiprocessing.process.BaseProcess] = [
@@ -90,9 +97,12 @@ class Workers:
 
     def load(self, shard: Shard, in_place: Callable[[], Any]) -> Any:
         """The batch of a shard."""
-        key = _key(shard)
+        self._changes.look()
+        key = _key(shard, self._changes.version)
         if key not in self._asked:
-            return in_place()
+            batch = in_place()
+            self._changes.absorb()
+            return batch
         while key not in self._ready:
             self._take_result()
         self._asked.discard(key)
@@ -105,11 +115,11 @@ class Workers:
             shard = forecast(ahead)
             if shard is None:
                 break
-            key = _key(shard)
+            key = _key(shard, self._changes.version)
             expected.add(key)
             if key not in self._asked:
                 self._asked.add(key)
-                self._requests[shard.index % self._count].put(key)
+                self._requests[shard.index % self._count].put((key, self._changes.packed))
         for key in self._asked - expected:
             if key in self._ready:
                 del self._ready[key]
@@ -148,8 +158,15 @@ class Workers:
         self._ready[key] = ForkingPickler.loads(packed)
 
 
-def _key(shard: Shard) -> Key:
-    return (shard.training, shard.epoch, shard.samples)
+def _key(shard: Shard, version: int) -> Key:
+    return (shard.training, shard.epoch, shard.samples, version)
+
+
+def _sources(train: Batches, test: Batches | None) -> dict[str, Any]:
+    sources = {f"training {name}": source for name, source in train.sources.items()}
+    if test is not None:
+        sources |= {f"test {name}": source for name, source in test.sources.items()}
+    return sources
 
 
 class _Packer(ForkingPickler):
@@ -189,11 +206,15 @@ def _work(
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     prepare()
     results.cancel_join_thread()  # unread results do not keep the process alive
+    sources, version = _sources(train, test), 0
     while os.getppid() == parent:
         try:
-            key = requests.get(timeout=_WATCH_SECONDS)
+            key, changes = requests.get(timeout=_WATCH_SECONDS)
         except queue.Empty:
             continue
+        if key[3] != version:
+            apply(changes, sources)
+            version = key[3]
         batches = train if key[0] else test
         assert batches is not None
         results.put(_result(batches, key))
@@ -201,7 +222,7 @@ def _work(
 
 def _result(batches: Batches, key: Key) -> tuple[Key, bytes, int, str, str]:
     """Key, pickled batch, its bytes, the error, its traceback. The last two are "" on success."""
-    _, epoch, samples = key
+    _, epoch, samples, _ = key
     what = "loading data failed"
     try:
         batch = batches.load(samples, epoch)

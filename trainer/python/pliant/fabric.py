@@ -15,7 +15,8 @@ from . import _parameters
 from ._accelerator import logical_shards, make_folders
 from ._attach import is_keras
 from ._fabric import Framework, Script
-from ._loop import Elastic, Watcher
+from ._loop import Elastic
+from ._watcher import Watcher
 from ._say import say
 
 # Arguments of the old product that are ignored: their meaning there, and what replaces them.

@@ -9,6 +9,7 @@ from types import TracebackType
 
 from ._learner import Learner
 from ._output import KeptStreams
+from ._say import say
 from .errors import PliantError
 
 
@@ -43,6 +44,10 @@ class Guard:
         self._at_close: list[Callable[[], None]] = []
         self._learner: Learner | None = None
         self._streams: KeptStreams | None = None
+        # Returns what the program can do about an error of its own; "": nothing is known. Called
+        # while the training is open.
+        self.exit_code: int | None = None  # of the process, after `fail` explained an error
+        self.explain: Callable[[BaseException], str] = lambda error: ""
 
     def watch(self, learner: Learner) -> None:
         self._learner = learner
@@ -70,9 +75,15 @@ class Guard:
             return
         if self._streams is not None and not shown:
             self._learner.keep_output(_story(error))
-        wrong_input = isinstance(error, PliantError) and error.exit_code == 2
-        message = str(error) if isinstance(error, PliantError) else last_line(error)
-        self._learner.fail(message, wrong_input=wrong_input)
+        if isinstance(error, PliantError):
+            self._learner.fail(str(error), wrong_input=error.exit_code == 2)
+        else:
+            remedy = self.explain(error)
+            if remedy:
+                say(remedy)
+            message = ": ".join(part for part in (last_line(error), remedy) if part)
+            self._learner.fail(message, wrong_input=bool(remedy))
+            self.exit_code = 2 if remedy else None
         self.close()
 
     def at_close(self, let_go: Callable[[], None]) -> None:
@@ -118,8 +129,9 @@ def _on_uncaught(
     guard = Guard.present()
     if guard is not None:
         guard.fail(error, shown=True)
-    if isinstance(error, PliantError) and not _is_interactive():
-        raise SystemExit(error.exit_code)
+    code = error.exit_code if isinstance(error, PliantError) else guard and guard.exit_code
+    if code is not None and not _is_interactive():
+        raise SystemExit(code)
 
 
 def _is_interactive() -> bool:

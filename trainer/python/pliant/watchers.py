@@ -8,7 +8,8 @@ from typing import Any
 
 from ._event_files import EventFiles
 from ._evaluation import Evaluation
-from ._loop import Elastic, Watcher
+from ._loop import Elastic
+from ._watcher import Watcher
 from .errors import InvalidProgram
 
 _BAR_WIDTH = 24

@@ -89,6 +89,10 @@ class Batches:
             return self._collate([next(iter(first))])
         return self.load([0], 0)
 
+    @property
+    def sources(self) -> dict[str, Any]:
+        return {"data": self._data, "collate": self._collate}
+
     def load(self, samples: Sequence[int], epoch: int) -> Any:
         if self._streams is not None:
             return self._collate(self._streams.read(samples, epoch))

@@ -85,6 +85,9 @@ class KerasElastic(Elastic[KerasStep]):
     def _add_state(self, name: str, what: Stateful) -> None:
         self._state.others.add(name, what)
 
+    def _registered(self) -> dict[str, Any]:
+        return self._state.others.plain()
+
     def _prepare(self) -> None:
         self._state.register(self._learner)
         self._train.follow(self.plan)

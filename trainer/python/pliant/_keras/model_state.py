@@ -94,7 +94,7 @@ class ModelState:
         # STATE, not BUFFER: no forward changes them, so only joining learners need them.
         self._frozen.register(learner, _native.STATE)
         self._optimizer.register(learner, _native.STATE)
-        self._plain.register(learner, self.others.plain)
+        self._plain.register(learner, self._values)
 
     def set_seeds(self, seed: int) -> None:
         for i, variable in enumerate(self._seeds):
@@ -113,7 +113,10 @@ class ModelState:
         """After a commit: writes the state to the registered memory."""
         self.parameters.save()
         self._optimizer.save()
-        self._plain.write(self.others.plain())
+        self._plain.write(self._values())
+
+    def _values(self) -> dict[str, Any]:
+        return {"registered": self.others.plain()}
 
     def check_frozen(self) -> None:
         """Raises InvalidProgram if a frozen weight changed. Called only at the end of an epoch,
@@ -130,7 +133,7 @@ class ModelState:
         """Copies the state from the registered memory, which was replaced."""
         for mirrors in (self.parameters, self._buffers, self._frozen, self._optimizer):
             mirrors.restore()
-        self.others.restore(self._plain.read())
+        self.others.restore(self._plain.read()["registered"])
 
 
 def _frozen_of(model: keras.Model) -> dict[int, Any]:

@@ -61,6 +61,10 @@ class Batches:
     def in_order(self) -> bool:
         return self._streams is not None
 
+    @property
+    def sources(self) -> dict[str, Any]:
+        return {"data": self._data, "collate": self._collate}
+
     def load(self, samples: Sequence[int], epoch: int) -> Any:
         if self._streams is not None:
             return self._collate(self._streams.read(samples, epoch))

@@ -8,6 +8,7 @@ from typing import Any, Protocol, get_args
 import torch
 import torch.multiprocessing
 
+from .. import _native
 from .._learner import Commit, Learner, Shard
 from .._loop import Elastic, Step
 from .._numbers import loss_and_correct, one_number
@@ -113,8 +114,18 @@ class TorchElastic(Elastic[TorchStep]):
     def _add_state(self, name: str, what: Stateful) -> None:
         self._state.add(name, what)
 
+    def _registered(self) -> dict[str, Any]:
+        return self._state.registered()
+
     def _prepare(self) -> None:
         self._state.register(self._learner)
+        self._learner.register(
+            "local.passes",
+            role=_native.STATE,
+            dtype="uint8",
+            shape=(1,),
+            address=self._gradients.passes.data_ptr(),
+        )
         self._optimizer_steps = OptimizerSteps(self._optimizer, self._model.parameters())
         if self._num_workers > 0:
             # torch's: it passes tensors in shared memory.
@@ -132,6 +143,7 @@ class TorchElastic(Elastic[TorchStep]):
 
     def _take_over(self) -> None:
         self._state.loaded()
+        self._gradients.loaded()
 
     def _begin_batch(self, shard: Shard) -> Any:
         batch = self._load(self._train, shard)
@@ -186,13 +198,8 @@ class TorchElastic(Elastic[TorchStep]):
         self._state.restore_buffers()
         batch = self._load(self._test, shard)
         seed_all(shard.seed)
-        # Saved for each module: a program may keep some (a frozen BatchNorm) in evaluation mode.
-        modes = [(module, module.training) for module in self._model.modules()]
-        self._model.eval()
-        with torch.no_grad():
+        with torch.no_grad(), self._state.modes.evaluating():
             said = self._evaluate(batch)
-        for module, training in modes:
-            module.training = training
         self._state.end_evaluation()
         return loss_and_correct(said, self._number)
 
@@ -225,7 +232,7 @@ class TorchElastic(Elastic[TorchStep]):
         return self._gradients.finite()
 
     def _save(self) -> None:
-        self._gradients.clear()
+        self._gradients.save()
         self._state.save()
 
     def _after_commit(self) -> None:

@@ -21,6 +21,8 @@ _BYTES_OF_A_CALL = 8 << 20
 _GPU_TYPES = {torch.float32: "float32", torch.float16: "float16", torch.bfloat16: "bfloat16"}
 # torch.nn.utils.clip_grad_norm_ adds it: a gradient of zeros has no direction.
 _NORM_EPSILON = 1e-6
+# Backward passes in a shard of the training's first step.
+_UNKNOWN, _ONE, _SEVERAL = range(3)
 
 
 def _views(flat: torch.Tensor, parameters: Sequence[torch.Tensor]) -> list[torch.Tensor]:
@@ -84,7 +86,8 @@ class Gradients:
     its gradient during the backward pass. In other shards, which wait for another shard, all
     gradients are written together at the end of the shard, which costs less. If a program runs
     several backward passes in a shard, or does not use `backward` of this class, the gradients add
-    up and cannot be sent early. Hooks detect this in the first shard.
+    up and cannot be sent early. Hooks detect this in the first shard of the training. What they
+    found is in `passes`, which learners that join receive: a later step may be of another kind.
 
     Which shards send early depends on the other learners, so the program must not see a difference.
     `backward` leaves no gradient on a parameter in any shard; otherwise `zero_grad` or a clip would
@@ -103,6 +106,8 @@ class Gradients:
         # Or those on the GPU that are to be handed in next, by parameter.
         self._next: dict[int, torch.Tensor] = {}
         self._overlap: bool | None = None if overlap else False  # None: not known yet
+        self._may_overlap = overlap
+        self.passes = torch.full((1,), _UNKNOWN, dtype=torch.uint8)
         self._hooks: list[RemovableHandle] = []  # only in shards that need them
         self._passing = False  # a backward pass started by `backward` is running
         self._passed: set[int] = set()  # parameters whose hook was called in this shard
@@ -126,6 +131,8 @@ class Gradients:
     def begin(self, shard: Shard, scale: float) -> None:
         """Begins a shard: gradients from here to `hand_in` belong to it."""
         self._early, self._slots, self._next = False, [], {}
+        if self._overlap is None and shard.step > 0:
+            self._overlap = False  # it missed the step that shows it, and to wait is always right
         self._scale = scale
         self._passed.clear()
         self._held = [None] * len(self._parameters)
@@ -154,6 +161,17 @@ class Gradients:
         finally:
             self._passing = False
         self._take()
+
+    def save(self) -> None:
+        """After a commit."""
+        self.clear()
+        if self._overlap is not None:
+            self.passes.fill_(_ONE if self._overlap else _SEVERAL)
+
+    def loaded(self) -> None:
+        """`passes` is that of a learner that has seen the first step, or unknown."""
+        if self._may_overlap and self.passes[0] != _UNKNOWN:
+            self._overlap = bool(self.passes[0] == _ONE)
 
     def hand_in(self) -> bool:
         """Passes the remaining gradients to the learner. A parameter that the loss does not depend

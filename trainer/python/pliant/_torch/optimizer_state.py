@@ -115,12 +115,12 @@ class OptimizerState:
         groups = [
             {k: v for k, v in group.items() if k != "params"} for group in optimizer.param_groups
         ]
-        return {"started": bool(optimizer.state), "values": values, "groups": groups}
+        return {"started": bool(optimizer.state), "values": values, "param_groups": groups}
 
     def restore(self, plain: dict[str, Any]) -> None:
         """Sets the optimizer's state from the memory here and from `plain`."""
         optimizer = self._optimizer
-        for group, saved in zip(optimizer.param_groups, plain["groups"], strict=True):
+        for group, saved in zip(optimizer.param_groups, plain["param_groups"], strict=True):
             group.update(saved)
         optimizer.state.clear()
         if not plain["started"]:

@@ -13,14 +13,19 @@ from .._plain_state import PlainMemory
 from ..errors import InvalidProgram
 from .mirror import Mirror, RareChanges
 from .model_tensors import ModelTensors
+from .module_modes import ModuleModes
 from .optimizer_state import OptimizerState
+from .schedules import register_schedule
 
 
 class TrainingState:
     def __init__(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> None:
         self._model = ModelTensors(model)
+        self.modes = ModuleModes()
+        self.modes.add("model", model)
         self._frozen = RareChanges(self._model.frozen.values())
         self._optimizer = OptimizerState(optimizer, self._model.names)
+        self._of_optimizer = optimizer
         self._others = States()
         self._plain = PlainMemory()
         self._learner: Learner | None = None  # once the state is registered
@@ -41,6 +46,8 @@ class TrainingState:
                 "not change some, set their grad to None before step.commit()"
             )
         self._others.add(name, what)
+        if isinstance(what, torch.nn.Module):
+            self.modes.add(f"registered.{name}", what)
 
     def register(self, learner: Learner) -> None:
         """Registers the whole state with the learner."""
@@ -58,6 +65,7 @@ class TrainingState:
                 device=_native.CUDA if memory.is_cuda else _native.CPU,
             )
 
+        register_schedule(self._of_optimizer, self._others)
         self._model.end_step()  # takes over tensors that the program replaced since `attach`
         for mirror in self._mirrors():
             mirror.save()
@@ -128,8 +136,16 @@ class TrainingState:
         self._frozen.restore()
         values = self._plain.read()
         self._optimizer.restore(values["optimizer"])
-        self._others.restore(values["others"])
+        self._others.restore(values["registered"])
+        self.modes.restore(values["modes"])
 
     def _values(self) -> dict[str, Any]:
         """The part of the state that is not in tensors."""
-        return {"optimizer": self._optimizer.plain(), "others": self._others.plain()}
+        return {
+            "optimizer": self._optimizer.plain(),
+            "registered": self.registered(),
+            "modes": self.modes.plain(),
+        }
+
+    def registered(self) -> dict[str, Any]:
+        return self._others.plain()
