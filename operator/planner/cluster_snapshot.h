@@ -82,6 +82,14 @@ inline constexpr char kGpuProductLabel[] = "nvidia.com/gpu.product";
 // Names the version of a node's GPU driver. Nodes without it count as one version of their own.
 inline constexpr char kGpuDriverLabel[] = "nvidia.com/cuda.driver-version.full";
 
+// The namespaces whose pods use most of a node's foreign GPUs, CPU and memory; "": none does.
+struct ForeignUsers {
+  std::string gpus;
+  std::string cpu;
+  std::string memory;
+  bool operator==(const ForeignUsers&) const = default;
+};
+
 // A node whose GPUs of two kinds belong to two pools is there twice.
 struct NodeView {
   std::string name;
@@ -90,6 +98,7 @@ struct NodeView {
   // Used by all pods bound (or nominated) to the node that are not learners: pods of other
   // workloads, daemons, coordinators.
   Resources foreign;
+  ForeignUsers foreign_users;
   std::map<std::string, std::string> labels;
   std::vector<Taint> taints;
   bool ready = true;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/earliest.h"
+
 namespace pliant::controller {
 namespace {
 
@@ -116,6 +118,7 @@ void ClusterPlan::TryAlone(const JobView& view, WallTime now) {
 const planner::Plan& ClusterPlan::Make(WallTime now) {
   const CrashNotes::Mark busy = CrashNotes::BusyWithPlan(crash_notes_);
   plan_ = planner::MakePlan(builder_.Build(now), policy_, fits_);
+  KeepEarliest(builder_.again_at(), plan_.again_at);
   return plan_;
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/bounded.h"
+#include "base/earliest.h"
 #include "operator/controller/lifecycle/admission.h"
 #include "operator/controller/model/names.h"
 #include "operator/controller/objects/placeholder_pod.h"
@@ -105,17 +106,22 @@ planner::NodeView NodeViewOf(const api::Node& node, const std::string& resource)
   return view;
 }
 
-// The node where a pod that is no learner takes room; "": it takes none yet. A gated pod takes
-// none, not even a learner of a job that is gone. Anybody who may create a pod may pin it to a node
-// that has no room for it: so before the scheduler has decided, only pins of pods with a controller
-// count.
+// The node where a pod that is no learner takes room by the scheduler's word; "": it takes none. A
+// gated pod takes none, not even a learner of a job that is gone.
 std::string RoomTakenOn(const api::Pod& pod) {
   if (pod.ended()) return "";
   if (!pod.node_name.empty()) return pod.node_name;
-  if (!pod.scheduling_gates.empty()) return "";
-  if (!pod.nominated_node_name.empty()) return pod.nominated_node_name;
+  return pod.scheduling_gates.empty() ? pod.nominated_node_name : "";
+}
+
+// The node to which a controller has pinned a pod on which the scheduler has said nothing; "":
+// none. Anybody who may create a pod may pin it to a node that has no room for it: so only pins of
+// pods with a controller count. Anybody may create a DaemonSet whose pods fit no node, too: so the
+// scheduler's refusal ends it.
+std::string RoomClaimedOn(const api::Pod& pod) {
+  const bool open = !pod.ended() && pod.scheduling_gates.empty() && !pod.unschedulable;
   const bool pinned_by_controller = pod.of_daemon_set || !pod.meta.owner_uid.empty();
-  return pinned_by_controller ? pod.planned_node : "";
+  return open && pinned_by_controller && RoomTakenOn(pod).empty() ? pod.planned_node : "";
 }
 
 // Which resources count as GPUs in some pool.
@@ -234,20 +240,23 @@ void SnapshotBuilder::SeePod(const kube::Store<api::Pod>::Change& change) {
     if (const auto there = foreign_usage_.find(RoomTakenOn(*change.before));
         there != foreign_usage_.end()) {
       there->second.pods.erase(change.key);
-      there->second.sum.reset();
+      there->second.use.reset();
       if (there->second.pods.empty()) foreign_usage_.erase(there);
     }
   }
   SeeGpus(change);
   SeePending(change);
   labelled_.erase(change.key);
+  unjudged_.erase(change.key);
   if (change.after == nullptr) return;
   if (IsLabelled(*change.after)) {
     labelled_.emplace(change.key, change.after);
   } else if (const std::string node = RoomTakenOn(*change.after); !node.empty()) {
     ForeignUsage& there = foreign_usage_[node];
     there.pods.insert_or_assign(change.key, change.after);
-    there.sum.reset();
+    there.use.reset();
+  } else if (!RoomClaimedOn(*change.after).empty()) {
+    unjudged_.emplace(change.key, change.after);
   }
 }
 
@@ -329,13 +338,36 @@ void SnapshotBuilder::FillBudgets(const Ours& ours) {
   }
 }
 
-const planner::Resources& SnapshotBuilder::ForeignUsage::Sum(const std::string& counted) {
-  if (!sum || resource != counted) {
-    sum.emplace();
-    resource = counted;
-    for (const auto& [key, pod] : pods) *sum += pod->requests.CountedAs(resource);
+void SnapshotBuilder::UseOfNode::Add(const std::string& name_space,
+                                     const planner::Resources& taken) {
+  sum += taken;
+  by_namespace[name_space] += taken;
+}
+
+planner::ForeignUsers SnapshotBuilder::UseOfNode::Users() const {
+  planner::ForeignUsers users;
+  planner::Resources most;
+  const auto keep_larger = [](std::int64_t amount, const std::string& name_space,
+                              std::int64_t& largest, std::string& user) {
+    if (amount <= largest) return;
+    largest = amount;
+    user = name_space;
+  };
+  for (const auto& [name_space, taken] : by_namespace) {
+    keep_larger(taken.gpus, name_space, most.gpus, users.gpus);
+    keep_larger(taken.cpu_millis, name_space, most.cpu_millis, users.cpu);
+    keep_larger(taken.memory_bytes, name_space, most.memory_bytes, users.memory);
   }
-  return *sum;
+  return users;
+}
+
+const SnapshotBuilder::UseOfNode& SnapshotBuilder::ForeignUsage::Use(const std::string& counted) {
+  if (!use || resource != counted) {
+    use.emplace();
+    resource = counted;
+    for (const auto& [key, pod] : pods) use->Add(key.ns, pod->requests.CountedAs(resource));
+  }
+  return *use;
 }
 
 void SnapshotBuilder::SeeJob(const kube::NamespacedName& key, const JobView* planned) {
@@ -362,24 +394,44 @@ void SnapshotBuilder::FillForeign(const Ours& ours) {
   struct Place {
     planner::NodeView* node = nullptr;
     std::string resource;  // of its pool
+    UseOfNode use;
   };
   std::unordered_map<std::string_view, Place> places;
   for (planner::NodeView& node : snapshot_.nodes) {
     Place& place = places[node.name];
-    place = {&node, book_.ResourceOf(node.pool)};
-    node.foreign = {};
+    place = {.node = &node, .resource = book_.ResourceOf(node.pool), .use = {}};
     if (const auto here = foreign_usage_.find(node.name); here != foreign_usage_.end()) {
-      node.foreign += here->second.Sum(place.resource);
+      place.use = here->second.Use(place.resource);
     }
   }
+  std::vector<const api::Pod*> unjudged;
+  for (const auto& [key, pod] : unjudged_) unjudged.push_back(pod.get());
   for (const auto& [key, pod] : labelled_) {
-    const auto there = places.find(RoomTakenOn(*pod));
-    if (there == places.end()) continue;
-    const auto& [node, resource] = there->second;
-    const planner::Resources taken = pod->requests.CountedAs(resource);
     const auto counted = ours.find(pod->meta.uid);
+    std::string node = RoomTakenOn(*pod);
+    if (counted != ours.end() && node.empty()) node = RoomClaimedOn(*pod);
+    if (counted == ours.end() && node.empty()) unjudged.push_back(pod.get());
+    const auto there = places.find(node);
+    if (there == places.end()) continue;
+    Place& place = there->second;
+    const planner::Resources taken = pod->requests.CountedAs(place.resource);
     // A learner counts with its job's needs; what it was admitted with beyond those is foreign use.
-    node->foreign += counted == ours.end() ? taken : ExcessOf(taken, *counted->second);
+    place.use.Add(key.ns, counted == ours.end() ? taken : ExcessOf(taken, *counted->second));
+  }
+  again_at_.reset();
+  for (const api::Pod* pod : unjudged) {
+    const auto there = places.find(RoomClaimedOn(*pod));
+    const WallTime until = pod->meta.created + kUnjudged;
+    if (there == places.end() || until <= snapshot_.now) continue;
+    KeepEarliest(until, again_at_);
+    Place& place = there->second;
+    const planner::Resources taken = pod->requests.CountedAs(place.resource);
+    // The scheduler is about to refuse a pod that would not fit beside the others.
+    if (planner::Fits(taken, place.node->allocatable - place.use.sum)) place.use.Add(pod->meta.name_space, taken);
+  }
+  for (auto& [name, place] : places) {
+    place.node->foreign = place.use.sum;
+    place.node->foreign_users = place.use.Users();
   }
 }
 

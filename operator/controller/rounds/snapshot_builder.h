@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -23,14 +24,18 @@ namespace pliant::controller {
 // and jobs, and a plan is needed whenever a few of them have changed.
 class SnapshotBuilder {
  public:
+  // The default scheduler judges a pod within seconds. One that nobody judges does not run.
+  static constexpr std::chrono::seconds kUnjudged{60};
+
   // `book` outlives the builder. Placeholders are pods of the operator's namespace.
   SnapshotBuilder(const QueueBook& book, std::string operator_ns)
       : book_(book), operator_ns_(std::move(operator_ns)) {}
 
   void SeeNode(const kube::Store<api::Node>::Change& change);
   // Called for all pods of the cluster. Learners of the jobs seen count for their jobs; all others
-  // take room on their nodes, even if the scheduler has only nominated the node, or their
-  // controller has only pinned them to it. Placeholders take none: they go when a learner comes.
+  // take room on their nodes, even if the scheduler has only nominated the node. A pod that its
+  // controller has pinned to a node takes room there until the scheduler judges it, but at most for
+  // kUnjudged. Placeholders take none: they go when a learner comes.
   void SeePod(const kube::Store<api::Pod>::Change& change);
   void SeeQuota(const kube::Store<api::ResourceQuota>::Change& change);
   // The job as it is now; null: it is not planned, or gone.
@@ -42,19 +47,30 @@ class SnapshotBuilder {
   const planner::ClusterSnapshot& Frame();
   // The snapshot that was built last.
   const planner::ClusterSnapshot& snapshot() const { return snapshot_; }
+  // When the passing of time alone changes that snapshot; absent: never.
+  std::optional<WallTime> again_at() const { return again_at_; }
 
  private:
   template <typename T>
   using Changes = std::map<kube::NamespacedName, std::optional<T>>;  // nullopt: it is gone
 
+  // The use of a node by pods that are no learners.
+  struct UseOfNode {
+    planner::Resources sum;
+    std::map<std::string, planner::Resources> by_namespace;
+
+    void Add(const std::string& name_space, const planner::Resources& taken);
+    planner::ForeignUsers Users() const;
+  };
+
   // Pods on one node that are not labelled as ours. Their use is summed up again when one of them
   // changes: sums saturate, so that nothing can be subtracted from them.
   struct ForeignUsage {
     std::map<kube::NamespacedName, std::shared_ptr<const api::Pod>> pods;
-    std::optional<planner::Resources> sum;
-    std::string resource;  // that `sum` counts as GPUs
+    std::optional<UseOfNode> use;
+    std::string resource;  // that `use` counts as GPUs
 
-    const planner::Resources& Sum(const std::string& resource);
+    const UseOfNode& Use(const std::string& resource);
   };
 
   struct Learners {
@@ -89,6 +105,9 @@ class SnapshotBuilder {
   std::uint64_t node_versions_ = 0;
   Changes<planner::JobView> changed_jobs_;
   std::map<std::string, ForeignUsage> foreign_usage_;  // by node
+  // Pods that are not labelled as ours, and that wait for the scheduler's word on the node to which
+  // their controller has pinned them.
+  std::map<kube::NamespacedName, std::shared_ptr<const api::Pod>> unjudged_;
   // Pods whose labels say that they belong to a job. Whether they do is checked each time: jobs
   // come and go.
   std::map<kube::NamespacedName, std::shared_ptr<const api::Pod>> labelled_;
@@ -99,6 +118,7 @@ class SnapshotBuilder {
   std::map<std::string, std::map<std::string, std::shared_ptr<const api::Pod>>> others_gpus_;
   std::map<kube::NamespacedName, std::shared_ptr<const api::Pod>> pending_;
   bool pending_changed_ = false;
+  std::optional<WallTime> again_at_;
   planner::ClusterSnapshot snapshot_;  // nodes and jobs sorted by name
 };
 

@@ -118,6 +118,17 @@ TEST_F(Tenants, AJobThatIsNotUnderstoodTrainsOnAsItWas) {
   EXPECT_TRUE(world.RunUntil([&] { return ConditionOf("one", "Readable") == "Understood"; }, 1min));
 }
 
+TEST_F(Tenants, ADaemonSetThatFitsNoNodeTakesNoRoom) {
+  world.CreateDaemonSet("evil", "phantom", 1000);
+  Submit("good", 2, 8);
+  ASSERT_TRUE(ReachLearners("good", 8, 1min)) << world.Describe();
+  world.loop.RunFor(5min);
+  EXPECT_EQ(world.Status("good").value("resizes", -1), 0);
+  world.cluster.EndProgram(world.PodsOf("good", "learner").front(), 1, Json());
+  ASSERT_TRUE(world.RunUntil([&] { return world.Status("good").value("restarts", 0) == 1; }, 1min));
+  EXPECT_TRUE(ReachLearners("good", 8)) << world.Describe();
+}
+
 // Makes the file that `deaths` processes leave when they die while they process `job`.
 std::unique_ptr<controller::CrashNotes> NotesOfDeathsAt(const api::ObjectMeta& job, int deaths) {
   const std::string file = testing::TempDir() + "/crash-notes";

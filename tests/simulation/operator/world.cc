@@ -143,6 +143,28 @@ void World::Delete(const std::string& job) {
   std::ignore = admin_.Delete(controller::kJobs, KeyOf(job));
 }
 
+void World::CreateDaemonSet(const std::string& ns, const std::string& name, int cpus) {
+  for (const std::string& node : cluster.NodeNames()) {
+    Json pod = {{"metadata",
+                 {{"namespace", ns},
+                  {"name", Format("{}-{}", name, node)},
+                  {"ownerReferences", Json::array({{{"apiVersion", "apps/v1"},
+                                                    {"kind", "DaemonSet"},
+                                                    {"name", name},
+                                                    {"uid", name},
+                                                    {"controller", true}}})}}}};
+    pod["spec"]["containers"] = Json::array(
+        {{{"name", "main"}, {"resources", {{"requests", {{"cpu", std::to_string(cpus)}}}}}}});
+    // As the DaemonSet controller pins it.
+    Json& affinity = pod["spec"]["affinity"]["nodeAffinity"];
+    affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"] =
+        Json::array({{{"matchFields", Json::array({{{"key", "metadata.name"},
+                                                    {"operator", "In"},
+                                                    {"values", Json::array({node})}}})}}});
+    server.Put(Format("/api/v1/namespaces/{}/pods/{}-{}", ns, name, node), std::move(pod));
+  }
+}
+
 Json World::Status(const std::string& job) const {
   const auto object = server.Find(PathOf(job));
   return object == nullptr ? Json::object() : object->value("status", Json::object());

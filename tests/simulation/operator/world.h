@@ -47,6 +47,8 @@ class World {
   void Submit(const std::string& job, const TrainingOptions& training, const Json& spec_changes);
   void Edit(const std::string& job, const Json& spec_changes);
   void Delete(const std::string& job);
+  // Creates the pods of a DaemonSet, one on each node. Each asks for `cpus`.
+  void CreateDaemonSet(const std::string& ns, const std::string& name, int cpus);
   std::string Phase(const std::string& job) const;
   Json Status(const std::string& job) const;
   std::vector<std::string> Jobs() const;

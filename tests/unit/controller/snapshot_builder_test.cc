@@ -57,8 +57,16 @@ TEST(SnapshotBuilder, OtherPeoplesPodsTakeRoomWhereTheyAreOrArePromised) {
       Foreign("nominated", [](api::Pod& pod) { pod.nominated_node_name = "gpu-1"; }),
       Foreign("daemon",
               [](api::Pod& pod) {
+                pod.meta.created = At(4);
                 pod.planned_node = "gpu-1";
                 pod.of_daemon_set = true;
+              }),
+      // Anyone may create a DaemonSet that fits no node.
+      Foreign("refused",
+              [](api::Pod& pod) {
+                pod.planned_node = "gpu-1";
+                pod.of_daemon_set = true;
+                pod.unschedulable = true;
               }),
       // Anyone may create a pod that names a node without room; it uses nothing.
       Foreign("pinned", [](api::Pod& pod) { pod.planned_node = "gpu-1"; }),
@@ -86,6 +94,69 @@ TEST(SnapshotBuilder, OtherPeoplesPodsTakeRoomWhereTheyAreOrArePromised) {
             (planner::Resources{.gpus = 4, .cpu_millis = 400, .memory_bytes = 40}));
   EXPECT_EQ(snapshot.nodes[0].allocatable.gpus, 8);
   EXPECT_EQ(snapshot.now, At(5));
+}
+
+// A pod of a DaemonSet, pinned to the node, that the scheduler has not judged.
+std::shared_ptr<const api::Pod> Daemon(const std::function<void(api::Pod&)>& change = {}) {
+  return Foreign("daemon", [&](api::Pod& pod) {
+    pod.meta.created = At(0);
+    pod.planned_node = "gpu-1";
+    pod.of_daemon_set = true;
+    if (change) change(pod);
+  });
+}
+
+TEST(SnapshotBuilder, APodThatNobodyJudgesTakesRoomForAMinute) {
+  const QueueBook book;
+  SnapshotBuilder builder(book, "pliant");
+  builder.SeeNode({{"", "gpu-1"}, nullptr, GpuNode("gpu-1", 8)});
+  const auto daemon = Daemon();
+  builder.SeePod({{"b", "daemon"}, nullptr, daemon});
+  EXPECT_EQ(builder.Build(At(59)).nodes[0].foreign.gpus, 1);
+  EXPECT_EQ(builder.again_at(), At(60)) << "no event announces it";
+  EXPECT_EQ(builder.Build(At(60)).nodes[0].foreign, planner::Resources{});
+  EXPECT_EQ(builder.again_at(), std::nullopt);
+  const auto bound = Daemon([](api::Pod& pod) { pod.node_name = "gpu-1"; });
+  builder.SeePod({{"b", "daemon"}, daemon, bound});
+  EXPECT_EQ(builder.Build(At(61)).nodes[0].foreign.gpus, 1);
+  builder.SeePod({{"b", "daemon"}, bound, nullptr});
+  EXPECT_EQ(builder.Build(At(62)).nodes[0].foreign, planner::Resources{});
+}
+
+// The same with a pod that says that it is a learner.
+TEST(SnapshotBuilder, ALabelDoesNotExtendThatMinute) {
+  const auto labelled = Daemon([](api::Pod& pod) {
+    pod.of_daemon_set = false;
+    pod.meta.labels[std::string(kLabelJobUid)] = pod.meta.owner_uid = "gone";
+  });
+  EXPECT_EQ(Build({GpuNode("gpu-1", 8)}, {labelled}, {}, At(59)).nodes[0].foreign.gpus, 1);
+  EXPECT_EQ(Build({GpuNode("gpu-1", 8)}, {labelled}, {}, At(60)).nodes[0].foreign.gpus, 0);
+}
+
+TEST(SnapshotBuilder, APodThatCannotFitTakesNoRoomNotEvenForAMoment) {
+  const auto large = Daemon([](api::Pod& pod) { pod.requests.cpu_millis = 8001; });
+  EXPECT_EQ(Build({GpuNode("gpu-1", 8)}, {large}, {}, At(1)).nodes[0].foreign,
+            planner::Resources{});
+  const auto fits = Daemon([](api::Pod& pod) { pod.requests.cpu_millis = 8000; });
+  EXPECT_EQ(Build({GpuNode("gpu-1", 8)}, {fits}, {}, At(1)).nodes[0].foreign.cpu_millis, 8000);
+}
+
+TEST(SnapshotBuilder, WhoTakesMostOfANode) {
+  const QueueBook book;
+  SnapshotBuilder builder(book, "pliant");
+  builder.SeeNode({{"", "gpu-1"}, nullptr, GpuNode("gpu-1", 8)});
+  const auto see = [&](const char* ns, const char* name, const api::Resources& requests) {
+    builder.SeePod({{ns, name}, nullptr, Foreign(name, [&](api::Pod& pod) {
+                      pod.node_name = "gpu-1";
+                      pod.requests = requests;
+                    })});
+  };
+  EXPECT_EQ(builder.Build(At(1)).nodes[0].foreign_users, planner::ForeignUsers{});
+  see("a", "one", {.cpu_millis = 100, .memory_bytes = 90});
+  see("b", "two", {.cpu_millis = 60, .memory_bytes = 10});
+  see("b", "three", {.cpu_millis = 60});
+  EXPECT_EQ(builder.Build(At(2)).nodes[0].foreign_users,
+            (planner::ForeignUsers{.gpus = "", .cpu = "b", .memory = "a"}));
 }
 
 // Sums are capped. When a summand is removed again, the cap must not be the base.

@@ -27,11 +27,15 @@ inline auto FieldsOf(planner::PoolView& v) {
   auto& [a, b, c, d, e, f] = v;
   return std::tie(a, b, c, d, e, f);
 }
+inline auto FieldsOf(planner::ForeignUsers& v) {
+  auto& [a, b, c] = v;
+  return std::tie(a, b, c);
+}
 // Without the version.
 inline auto FieldsOf(planner::NodeView& v) {
-  auto& [a, b, c, d, e, f, g, h, version] = v;
+  auto& [a, b, c, d, e, f, g, h, i, version] = v;
   (void)version;
-  return std::tie(a, b, c, d, e, f, g, h);
+  return std::tie(a, b, c, d, e, f, g, h, i);
 }
 inline auto FieldsOf(planner::Toleration& v) {
   auto& [a, b, c, d] = v;
