@@ -7,10 +7,14 @@
 namespace pliant::api {
 namespace {
 
+// More labels of ours than any object has. Anybody may give a pod a megabyte of them.
+constexpr std::size_t kMaxLabels = 32;
+
 void KeepLabels(const nlohmann::json& metadata, std::string_view prefix, ObjectMeta& meta) {
   const auto labels = metadata.find("labels");
   if (labels == metadata.end() || !labels->is_object()) return;
   for (const auto& [key, value] : labels->items()) {
+    if (!prefix.empty() && meta.labels.size() == kMaxLabels) return;
     if (key.starts_with(prefix) && value.is_string()) meta.labels[key] = value.get<std::string>();
   }
 }

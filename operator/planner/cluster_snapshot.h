@@ -4,6 +4,7 @@
 #include <compare>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <ostream>
 #include <string>
@@ -138,6 +139,20 @@ struct PodNeeds {
   std::vector<std::vector<NodeRequirement>>
       node_affinity;  // one term must hold with all of its requirements; empty: any node
   auto operator<=>(const PodNeeds&) const = default;
+};
+
+// Needs that several holders share; they compare by value.
+struct SharedNeeds {
+  std::shared_ptr<const PodNeeds> needs;  // null: not known
+
+  const PodNeeds& OrNone() const {
+    static const PodNeeds none;
+    return needs == nullptr ? none : *needs;
+  }
+  bool operator==(const SharedNeeds& other) const {
+    if (needs == nullptr || other.needs == nullptr) return needs == other.needs;
+    return needs == other.needs || *needs == *other.needs;
+  }
 };
 
 // Where new learners of a job go.
@@ -302,8 +317,9 @@ struct GpuBudget {
 struct PendingPod {
   std::string name_space;
   std::string name;
-  std::string resource;  // that `needs.resources.gpus` counts, as of a pool
-  PodNeeds needs;
+  std::string resource;  // that `gpus` counts, as of a pool
+  std::int64_t gpus = 0;
+  SharedNeeds asks;  // without the GPUs
   WallTime since;
   bool operator==(const PendingPod&) const = default;
 };

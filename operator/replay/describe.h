@@ -105,8 +105,8 @@ void Describe(auto& to, T& term) {
 }
 
 template <Is<planner::PodNeeds> T>
-void Describe(auto& to, T& needs) {
-  to.Object("resources", needs.resources, kGpusPerLearner);
+void Describe(auto& to, T& needs, Bounds gpus = kGpusPerLearner) {
+  to.Object("resources", needs.resources, gpus);
   to.List("tolerations", needs.tolerations, kMaxItems);
   to.Texts("nodeSelector", needs.node_selector);
   to.List("nodeAffinity", needs.node_affinity, kMaxItems);
@@ -213,7 +213,8 @@ void Describe(auto& to, T& pod) {
   to.Text("namespace", pod.name_space);
   to.Text("name", pod.name);
   to.Text("resource", pod.resource);
-  to.Object("needs", pod.needs);
+  to.Number("gpus", pod.gpus, Bounds{});
+  to.Needs("needs", pod.asks);
   to.Time("since", pod.since);
 }
 

@@ -106,24 +106,6 @@ planner::NodeView NodeViewOf(const api::Node& node, const std::string& resource)
   return view;
 }
 
-// The node where a pod that is no learner takes room by the scheduler's word; "": it takes none. A
-// gated pod takes none, not even a learner of a job that is gone.
-std::string RoomTakenOn(const api::Pod& pod) {
-  if (pod.ended()) return "";
-  if (!pod.node_name.empty()) return pod.node_name;
-  return pod.scheduling_gates.empty() ? pod.nominated_node_name : "";
-}
-
-// The node to which a controller has pinned a pod on which the scheduler has said nothing; "":
-// none. Anybody who may create a pod may pin it to a node that has no room for it: so only pins of
-// pods with a controller count. Anybody may create a DaemonSet whose pods fit no node, too: so the
-// scheduler's refusal ends it.
-std::string RoomClaimedOn(const api::Pod& pod) {
-  const bool open = !pod.ended() && pod.scheduling_gates.empty() && !pod.unschedulable;
-  const bool pinned_by_controller = pod.of_daemon_set || !pod.meta.owner_uid.empty();
-  return open && pinned_by_controller && RoomTakenOn(pod).empty() ? pod.planned_node : "";
-}
-
 // Which resources count as GPUs in some pool.
 std::set<std::string> ResourcesOf(const std::vector<planner::PoolView>& pools) {
   std::set<std::string> resources{""};
@@ -274,30 +256,51 @@ void SnapshotBuilder::SeeGpus(const kube::Store<api::Pod>::Change& change) {
 }
 
 void SnapshotBuilder::SeePending(const kube::Store<api::Pod>::Change& change) {
-  const auto& pod = change.after;
-  const bool is_pending = pod != nullptr && pod->unschedulable && !IsLabelled(*pod) &&
-                          !pod->ended() && !pod->deleting() && pod->asks.needs != nullptr &&
-                          pod->nominated_node_name.empty();
-  if (is_pending) {
-    pending_[change.key] = pod;
+  const auto is_pending = [](const auto& pod) {
+    return pod != nullptr && pod->unschedulable && !IsLabelled(*pod) && !pod->ended() &&
+           !pod->deleting() && pod->asks.needs != nullptr && pod->nominated_node_name.empty();
+  };
+  if (is_pending(change.before)) {
+    const auto of_namespace = pending_.find(change.key.ns);
+    of_namespace->second.erase({change.before->meta.created, change.key.name});
+    if (of_namespace->second.empty()) pending_.erase(of_namespace);
     pending_changed_ = true;
-  } else if (pending_.erase(change.key) > 0) {
+  }
+  if (is_pending(change.after)) {
+    pending_[change.key.ns][{change.after->meta.created, change.key.name}] = change.after;
     pending_changed_ = true;
   }
 }
 
+// Without a pool that yields, nobody reads them.
 void SnapshotBuilder::FillPending() {
   if (!std::exchange(pending_changed_, false)) return;
   snapshot_.pending.clear();
+  if (std::ranges::none_of(snapshot_.pools, &planner::PoolView::yields)) return;
+  std::vector<const api::Pod*> pods;
+  for (const auto& [name_space, of_namespace] : pending_) {
+    for (const auto& [age, pod] : of_namespace | std::views::take(kMaxPendingOfNamespace)) {
+      pods.push_back(pod.get());
+    }
+  }
+  if (pods.size() > kMaxPending) {
+    const auto age = [](const api::Pod* pod) {
+      return std::tie(pod->meta.created, pod->meta.name_space, pod->meta.name);
+    };
+    std::ranges::nth_element(pods, pods.begin() + kMaxPending, {}, age);
+    pods.resize(kMaxPending);
+    std::ranges::sort(pods, {}, age);
+  }
   for (const std::string& resource : ResourcesOf(snapshot_.pools)) {
-    for (const auto& [key, pod] : pending_) {
-      planner::PendingPod pending{.name_space = key.ns,
-                                  .name = key.name,
-                                  .resource = resource,
-                                  .needs = *pod->asks.needs,
-                                  .since = pod->meta.created};
-      pending.needs.resources.gpus = pod->requests.GpusOf(resource);
-      if (pending.needs.resources.gpus > 0) snapshot_.pending.push_back(std::move(pending));
+    for (const api::Pod* pod : pods) {
+      const std::int64_t gpus = pod->requests.GpusOf(resource);
+      if (gpus == 0) continue;
+      snapshot_.pending.push_back({.name_space = pod->meta.name_space,
+                                   .name = pod->meta.name,
+                                   .resource = resource,
+                                   .gpus = gpus,
+                                   .asks = pod->asks,
+                                   .since = pod->meta.created});
     }
   }
 }
@@ -338,30 +341,7 @@ void SnapshotBuilder::FillBudgets(const Ours& ours) {
   }
 }
 
-void SnapshotBuilder::UseOfNode::Add(const std::string& name_space,
-                                     const planner::Resources& taken) {
-  sum += taken;
-  by_namespace[name_space] += taken;
-}
-
-planner::ForeignUsers SnapshotBuilder::UseOfNode::Users() const {
-  planner::ForeignUsers users;
-  planner::Resources most;
-  const auto keep_larger = [](std::int64_t amount, const std::string& name_space,
-                              std::int64_t& largest, std::string& user) {
-    if (amount <= largest) return;
-    largest = amount;
-    user = name_space;
-  };
-  for (const auto& [name_space, taken] : by_namespace) {
-    keep_larger(taken.gpus, name_space, most.gpus, users.gpus);
-    keep_larger(taken.cpu_millis, name_space, most.cpu_millis, users.cpu);
-    keep_larger(taken.memory_bytes, name_space, most.memory_bytes, users.memory);
-  }
-  return users;
-}
-
-const SnapshotBuilder::UseOfNode& SnapshotBuilder::ForeignUsage::Use(const std::string& counted) {
+const UseOfNode& SnapshotBuilder::ForeignUsage::Use(const std::string& counted) {
   if (!use || resource != counted) {
     use.emplace();
     resource = counted;
@@ -426,8 +406,9 @@ void SnapshotBuilder::FillForeign(const Ours& ours) {
     KeepEarliest(until, again_at_);
     Place& place = there->second;
     const planner::Resources taken = pod->requests.CountedAs(place.resource);
-    // The scheduler is about to refuse a pod that would not fit beside the others.
-    if (planner::Fits(taken, place.node->allocatable - place.use.sum)) place.use.Add(pod->meta.name_space, taken);
+    // The scheduler is about to refuse a pod that would not fit next to the others.
+    if (planner::Fits(taken, place.node->allocatable - place.use.sum))
+      place.use.Add(pod->meta.name_space, taken);
   }
   for (auto& [name, place] : places) {
     place.node->foreign = place.use.sum;

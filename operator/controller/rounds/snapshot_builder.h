@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -15,6 +16,7 @@
 #include "operator/api/pod.h"
 #include "operator/api/resource_quota.h"
 #include "operator/controller/model/job_view.h"
+#include "operator/controller/rounds/room_of_pods.h"
 #include "operator/kube/store.h"
 #include "operator/planner/cluster_snapshot.h"
 
@@ -24,8 +26,9 @@ namespace pliant::controller {
 // and jobs, and a plan is needed whenever a few of them have changed.
 class SnapshotBuilder {
  public:
-  // The default scheduler judges a pod within seconds. One that nobody judges does not run.
-  static constexpr std::chrono::seconds kUnjudged{60};
+  // Pods of others that wait for a node: the oldest of each namespace, and of all.
+  static constexpr std::size_t kMaxPendingOfNamespace = 256;
+  static constexpr std::size_t kMaxPending = 2048;
 
   // `book` outlives the builder. Placeholders are pods of the operator's namespace.
   SnapshotBuilder(const QueueBook& book, std::string operator_ns)
@@ -53,15 +56,6 @@ class SnapshotBuilder {
  private:
   template <typename T>
   using Changes = std::map<kube::NamespacedName, std::optional<T>>;  // nullopt: it is gone
-
-  // The use of a node by pods that are no learners.
-  struct UseOfNode {
-    planner::Resources sum;
-    std::map<std::string, planner::Resources> by_namespace;
-
-    void Add(const std::string& name_space, const planner::Resources& taken);
-    planner::ForeignUsers Users() const;
-  };
 
   // Pods on one node that are not labelled as ours. Their use is summed up again when one of them
   // changes: sums saturate, so that nothing can be subtracted from them.
@@ -116,7 +110,9 @@ class SnapshotBuilder {
   // Pods that ask for GPUs, are not labelled as ours and have not ended: they count on any node. By
   // namespace, then name.
   std::map<std::string, std::map<std::string, std::shared_ptr<const api::Pod>>> others_gpus_;
-  std::map<kube::NamespacedName, std::shared_ptr<const api::Pod>> pending_;
+  // Pods that wait for a node with GPUs. By namespace, then from the oldest on.
+  std::map<std::string, std::map<std::pair<WallTime, std::string>, std::shared_ptr<const api::Pod>>>
+      pending_;
   bool pending_changed_ = false;
   std::optional<WallTime> again_at_;
   planner::ClusterSnapshot snapshot_;  // nodes and jobs sorted by name

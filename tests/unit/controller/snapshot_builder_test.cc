@@ -359,9 +359,49 @@ TEST(SnapshotBuilder, FollowsEveryChange) {
   }
 }
 
+void Yield(QueueBook& book, bool yields) {
+  api::GpuPool pool;
+  pool.meta.name = "default";
+  pool.spec.yields_to_pending = yields;
+  book.SetPool("default", std::make_shared<const api::GpuPool>(pool));
+}
+
+// Anybody may create thousands of pods that find no node.
+TEST(SnapshotBuilder, PendingPodsAreBoundedAndShareTheirNeeds) {
+  QueueBook book;
+  SnapshotBuilder builder(book, "pliant");
+  const api::SharedNeeds needs{std::make_shared<const planner::PodNeeds>()};
+  const auto see = [&](const std::string& ns, int number, int created) {
+    builder.SeePod(
+        {{ns, Format("p-{}", number)}, nullptr, Foreign(Format("p-{}", number), [&](auto& p) {
+           p.meta.name_space = ns;
+           p.meta.created = At(created);
+           p.unschedulable = true;
+           p.asks = needs;
+         })});
+  };
+  for (int number = 0; number < 300; ++number) see("flood", number, 300 - number);
+  EXPECT_EQ(builder.Build(At(400)).pending.size(), 0u) << "no pool yields";
+  Yield(book, true);
+  const auto& pending = builder.Build(At(400)).pending;
+  ASSERT_EQ(pending.size(), 256u);
+  for (const planner::PendingPod& pod : pending) {
+    EXPECT_LE(pod.since, At(256)) << "the oldest count";
+    EXPECT_EQ(pod.asks.needs, needs.needs) << "one object";
+  }
+  for (int ns = 0; ns < 10; ++ns) {
+    for (int number = 0; number < 256; ++number) see(Format("n-{}", ns), number, 1000 + ns);
+  }
+  ASSERT_EQ(builder.Build(At(2000)).pending.size(), 2048u);
+  for (const planner::PendingPod& pod : builder.snapshot().pending) EXPECT_LE(pod.since, At(1007));
+  Yield(book, false);
+  EXPECT_EQ(builder.Build(At(2000)).pending.size(), 0u);
+}
+
 // Pods of other workloads for which the scheduler finds no node.
 TEST(SnapshotBuilder, PendingPods) {
-  const QueueBook book;
+  QueueBook book;
+  Yield(book, true);
   SnapshotBuilder builder(book, "pliant");
   const auto pod = [](const std::function<void(api::Pod&)>& edit = {}) {
     return Foreign("notebook", [&](auto& p) {
@@ -379,7 +419,7 @@ TEST(SnapshotBuilder, PendingPods) {
     return builder.Build(At(1)).pending.size();
   };
   EXPECT_EQ(pending_with(pod()), 1u);
-  EXPECT_EQ(builder.snapshot().pending.front().needs.resources.gpus, 2);
+  EXPECT_EQ(builder.snapshot().pending.front().gpus, 2);
   EXPECT_EQ(pending_with(pod([](auto& p) {
               p.node_name = "n";
               p.unschedulable = false;
@@ -409,6 +449,7 @@ class OtherResource : public testing::Test {
     api::GpuPool pool;
     pool.meta.name = "mig";
     pool.spec = {.node_selector = {.match_labels = {{"mig", "yes"}}}, .resource_name = kMig};
+    pool.spec.yields_to_pending = true;
     book.SetPool("mig", std::make_shared<const api::GpuPool>(pool));
   }
   void SeePod(const std::string& name, const std::function<void(api::Pod&)>& change) {
@@ -466,7 +507,7 @@ TEST_F(OtherResource, PendingPodsAndQuotasCountForPoolsOfTheirResource) {
   const planner::ClusterSnapshot& snapshot = builder.Build(At(1));
   ASSERT_EQ(snapshot.pending.size(), 1u);
   EXPECT_EQ(snapshot.pending.at(0).resource, kMig);
-  EXPECT_EQ(snapshot.pending.at(0).needs.resources.gpus, 2);
+  EXPECT_EQ(snapshot.pending.at(0).gpus, 2);
   EXPECT_EQ(snapshot.budgets,
             (std::vector<planner::GpuBudget>{{"others", 9, ""}, {"others", 5 - 2, kMig}}));
 }

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -76,8 +77,8 @@ inline auto FieldsOf(planner::GpuBudget& v) {
   return std::tie(a, b, c);
 }
 inline auto FieldsOf(planner::PendingPod& v) {
-  auto& [a, b, c, d, e] = v;
-  return std::tie(a, b, c, d, e);
+  auto& [a, b, c, d, e, f] = v;
+  return std::tie(a, b, c, d, e, f);
 }
 inline auto FieldsOf(planner::ClusterSnapshot& v) {
   auto& [a, b, c, d, e, f, g] = v;
@@ -152,6 +153,10 @@ void ForEachLeaf(T& value, bool fill, const auto& visit) {
     visit(value.name_space);
     visit(value.name);
     value.uid = StandInUid(value);
+  } else if constexpr (std::is_same_v<T, planner::SharedNeeds>) {
+    planner::PodNeeds needs = value.OrNone();
+    ForEachLeaf(needs, fill, visit);
+    value.needs = std::make_shared<const planner::PodNeeds>(std::move(needs));
   } else if constexpr (kIsList<T>) {
     if (fill) value.resize(2);
     for (auto& item : value) ForEachLeaf(item, fill, visit);
