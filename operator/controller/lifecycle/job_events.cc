@@ -37,6 +37,10 @@ std::vector<JobEvent> EventsOf(const api::JobStatus& before, const api::JobStatu
       events.push_back({.warning = true, .reason = admitted->reason, .note = admitted->message});
     }
   }
+  if (const auto* readable = News(before, after, kConditionReadable);
+      readable != nullptr && readable->status == kFalse) {
+    events.push_back({.warning = true, .reason = readable->reason, .note = readable->message});
+  }
   if (const auto* limited = News(before, after, kConditionLimited);
       limited != nullptr && limited->status == kTrue) {
     events.push_back({.reason = limited->reason, .note = limited->message});

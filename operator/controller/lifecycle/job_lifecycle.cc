@@ -270,6 +270,21 @@ void ReportReadable(const JobView& view, WallTime now, api::JobStatus& status) {
   if (!continues) SetReason(status, view.unreadable);
 }
 
+// Says why nothing is done for the job. If even its conditions are not understood, nothing is said.
+void LeaveAlone(const JobView& view, WallTime now, Outcome& outcome) {
+  const std::string& why = view.job->unreadable_status;
+  if (why.starts_with("status.conditions") || why.starts_with("status:")) return;
+  const std::string remark =
+      why +
+      "; a newer version of the operator may have written it: nothing is done for the job "
+      "until such a version runs, or the job is deleted; its learners continue to train";
+  SetReason(outcome.status, remark);
+  SetCondition(outcome.status, kConditionReadable,
+               {api::ConditionStatus::kFalse, "StatusNotUnderstood", remark},
+               view.job->meta.generation, now);
+  outcome.write_status = outcome.status != view.job->status;
+}
+
 void EndQuarantine(const JobView& view, WallTime now, api::JobStatus& status) {
   if (api::FindCondition(status, kConditionQuarantined) == nullptr) return;
   SetCondition(status, kConditionQuarantined,
@@ -364,7 +379,7 @@ Outcome ReportQuarantine(const JobView& view, WallTime now) {
 }
 
 bool IsPlanned(const JobView& view) {
-  if (!view.job->unreadable.empty()) return false;
+  if (!view.job->unreadable.empty() || !view.job->unreadable_status.empty()) return false;
   if (view.job->meta.deleted || view.job->status.finished()) return false;
   return TrainingOf(view).has_value() || HasLiveLearners(view);
 }
@@ -373,6 +388,10 @@ Outcome ReconcileJob(const JobView& view, const std::optional<JobPlan>& plan,
                      const LifecycleOptions& options, WallTime now) {
   Outcome outcome{.status = view.job->status, .soft_state = view.soft_state};
   if (view.job->meta.deleted) return outcome;  // the garbage collector removes what it owns
+  if (!view.job->unreadable_status.empty()) {
+    LeaveAlone(view, now, outcome);
+    return outcome;
+  }
   if (view.job->status.finished()) {
     SearchPods(view, now, outcome);
     CleanUp(view, now, outcome);
