@@ -22,6 +22,9 @@ struct CoordinatorView {
   std::shared_ptr<const Progress> progress;  // the newest of the current term; null: none yet
   std::optional<WallTime> silent_since;      // has not answered since then; nullopt: it answers
   bool reachable = false;                    // answered the last call
+  // Since when it has reported a plan of a later leader, and takes none of ours; nullopt: it does
+  // not. Only a leader that still leads can replace it.
+  std::optional<WallTime> refused_since;
 };
 
 // All that is known of one job at an instant. Thousands of jobs may wait, so a view is small: data
