@@ -130,6 +130,7 @@ enum class JobPhase {
   kResizing,
   kRecovering,
   kSuspended,
+  kTerminating,  // being deleted, and its object is still there
   kSucceeded,
   kFailed,
 };

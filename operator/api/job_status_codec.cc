@@ -8,9 +8,9 @@ namespace {
 
 using nlohmann::json;
 
-constexpr JobPhase kPhases[] = {JobPhase::kQueued,    JobPhase::kStarting,   JobPhase::kRunning,
-                                JobPhase::kResizing,  JobPhase::kRecovering, JobPhase::kSuspended,
-                                JobPhase::kSucceeded, JobPhase::kFailed};
+constexpr JobPhase kPhases[] = {JobPhase::kQueued,      JobPhase::kStarting,   JobPhase::kRunning,
+                                JobPhase::kResizing,    JobPhase::kRecovering, JobPhase::kSuspended,
+                                JobPhase::kTerminating, JobPhase::kSucceeded,  JobPhase::kFailed};
 
 JobPhase ReadPhase(Fields& status) {
   const std::string text = status.String("phase");

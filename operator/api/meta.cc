@@ -35,7 +35,10 @@ Result<ObjectMeta> DecodeMeta(const nlohmann::json& object, std::string_view lab
     fields.Objects("ownerReferences", 65536, [&](Fields& owner) {
       const bool is_job = owner.String("kind") == "ElasticTrainingJob" &&
                           owner.String("apiVersion").starts_with("pliant.dev/");
-      if (!owner.Bool("controller") || !is_job) return;
+      if (!owner.Bool("controller") || !is_job) {
+        meta.has_other_owner = true;
+        return;
+      }
       meta.owner_uid = owner.String("uid", "", 128);
       meta.owner_name = owner.String("name", "", 253);
     });

@@ -268,7 +268,7 @@ struct JobView {
   std::string gpu_product;
 
   bool suspended = false;
-  bool finished = false;  // succeeded, failed permanently, or being deleted
+  bool finished = false;  // succeeded, or failed permanently
 
   WallTime submitted;
   // since when it waits for its first GPU; absent: since `submitted`

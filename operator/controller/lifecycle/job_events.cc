@@ -33,7 +33,7 @@ std::vector<JobEvent> EventsOf(const api::JobStatus& before, const api::JobStatu
   if (const auto* admitted = News(before, after, kConditionAdmitted)) {
     if (admitted->status == kTrue) {
       events.push_back({.reason = "Admitted", .note = admitted->message});
-    } else if (admitted->reason != "Suspended") {
+    } else if (admitted->reason != "Suspended" && admitted->reason != "Deleted") {
       events.push_back({.warning = true, .reason = admitted->reason, .note = admitted->message});
     }
   }
@@ -80,6 +80,8 @@ std::vector<JobEvent> EventsOf(const api::JobStatus& before, const api::JobStatu
   } else if (after.phase == api::JobPhase::kFailed) {
     events.push_back(
         {.warning = true, .reason = ReasonOf(after, kConditionFailed), .note = after.reason});
+  } else if (after.phase == api::JobPhase::kTerminating) {
+    events.push_back({.reason = "Terminating", .note = after.reason});
   } else if (after.phase == api::JobPhase::kSuspended) {
     events.push_back({.reason = "Suspended", .note = "all learners have left"});
   } else if (after.phase == api::JobPhase::kRunning && before.phase == api::JobPhase::kStarting) {

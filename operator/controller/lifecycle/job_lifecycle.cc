@@ -103,6 +103,21 @@ void CollectPods(const JobView& view, Outcome& outcome) {
   }
 }
 
+// The address, the keys and the policies of a coordinator that nobody needs any longer.
+void RemoveService(const JobView& view, Outcome& outcome) {
+  if (view.coordinators.empty() && view.service && !view.service->meta.deleted) {
+    outcome.actions.emplace_back(DeleteService{view.service->meta.uid});
+  }
+}
+
+// A job that is being deleted gets no other coordinator: the garbage collector may be removing what
+// it owns.
+void EndCoordinator(const JobView& view, WallTime now, Outcome& outcome) {
+  if (HasLiveLearners(view)) return;
+  Append(DecideCoordinator(view, /*needed=*/false, now).actions, outcome.actions);
+  RemoveService(view, outcome);
+}
+
 // Removes what is left of a finished job, except ended pods whose logs somebody may want.
 void CleanUp(const JobView& view, WallTime now, Outcome& outcome) {
   const bool completed = view.job->status.phase == api::JobPhase::kSucceeded;
@@ -117,11 +132,7 @@ void CleanUp(const JobView& view, WallTime now, Outcome& outcome) {
   if (HasLastStats(view, now)) {
     outcome.look_again = now + std::chrono::seconds(1);
   } else {
-    Append(DecideCoordinator(view, /*needed=*/false, now).actions, outcome.actions);
-    // Nobody needs its address, its keys and its policies any longer.
-    if (view.coordinators.empty() && view.service && !view.service->meta.deleted) {
-      outcome.actions.emplace_back(DeleteService{view.service->meta.uid});
-    }
+    EndCoordinator(view, now, outcome);
   }
 }
 
@@ -149,7 +160,7 @@ std::optional<FatalFailure> JudgeDeadline(const JobView& view, const LifecycleOp
                                           WallTime now, Outcome& outcome) {
   const auto& deadline = view.job->spec.active_deadline;
   const std::optional<WallTime> started = TimeOf(view, view.job->status.start_time);
-  if (!deadline || !started || view.job->spec.suspend) return std::nullopt;
+  if (!deadline || !started || IsSuspended(view)) return std::nullopt;
   if (now < *started + *deadline) {
     KeepEarliest(*started + *deadline, outcome.look_again);
     return std::nullopt;
@@ -166,11 +177,13 @@ std::optional<FatalFailure> JudgeDeadline(const JobView& view, const LifecycleOp
 
 void Admit(const JobView& view, const std::optional<JobPlan>& plan, const LifecycleOptions& options,
            WallTime now, Outcome& outcome) {
-  if (view.job->spec.suspend) {
+  if (IsSuspended(view)) {
     // Its template may be changed now: it is checked again when the job is resumed.
     outcome.soft_state.checked_template.check.reset();
     SetCondition(outcome.status, kConditionAdmitted,
-                 {api::ConditionStatus::kFalse, "Suspended", "spec.suspend is true"},
+                 view.job->meta.deleted
+                     ? Verdict{api::ConditionStatus::kFalse, "Deleted", "the job is being deleted"}
+                     : Verdict{api::ConditionStatus::kFalse, "Suspended", "spec.suspend is true"},
                  view.job->meta.generation, now);
     return;
   }
@@ -207,6 +220,10 @@ void Admit(const JobView& view, const std::optional<JobPlan>& plan, const Lifecy
 }
 
 void ProvideCoordinator(const JobView& view, int target, WallTime now, Outcome& outcome) {
+  if (view.job->meta.deleted) {
+    EndCoordinator(view, now, outcome);
+    return;
+  }
   const bool needed = target > 0 || HasLiveLearners(view);
   CoordinatorOutcome coordinator = DecideCoordinator(view, needed, now);
   outcome.status.coordinator_term = coordinator.term;
@@ -303,6 +320,24 @@ void ReportLimits(const JobView& view, WallTime now, api::JobStatus& status) {
                view.job->meta.generation, now);
 }
 
+// The plan's reason would say that the job is suspended.
+void ReportDeletion(const JobView& view, api::JobStatus& status) {
+  if (!view.job->meta.deleted) return;
+  status.desired_learners = 0;
+  status.entitlement = 0;
+  SetReason(status, HasLiveLearners(view)
+                        ? "being deleted: its learners leave"
+                        : "being deleted: nothing of it runs, a finalizer keeps the object");
+}
+
+// A deleted job whose spec is not understood cannot be planned.
+void EndUnreadable(const JobView& view, WallTime now, Outcome& outcome) {
+  Append(TerminateLearners(view, /*completed=*/false, now).actions, outcome.actions);
+  EndCoordinator(view, now, outcome);
+  outcome.status.phase = api::JobPhase::kTerminating;
+  ReportDeletion(view, outcome.status);
+}
+
 // Whether there is something to report: for a new job, once it is admitted or refused.
 bool ShouldWriteStatus(const api::JobStatus& before, const api::JobStatus& after) {
   return before.phase != api::JobPhase::kNew || after.finished() ||
@@ -380,14 +415,13 @@ Outcome ReportQuarantine(const JobView& view, WallTime now) {
 
 bool IsPlanned(const JobView& view) {
   if (!view.job->unreadable.empty() || !view.job->unreadable_status.empty()) return false;
-  if (view.job->meta.deleted || view.job->status.finished()) return false;
-  return TrainingOf(view).has_value() || HasLiveLearners(view);
+  if (view.job->status.finished()) return false;
+  return HasLiveLearners(view) || (TrainingOf(view) && !view.job->meta.deleted);
 }
 
 Outcome ReconcileJob(const JobView& view, const std::optional<JobPlan>& plan,
                      const LifecycleOptions& options, WallTime now) {
   Outcome outcome{.status = view.job->status, .soft_state = view.soft_state};
-  if (view.job->meta.deleted) return outcome;  // the garbage collector removes what it owns
   if (!view.job->unreadable_status.empty()) {
     LeaveAlone(view, now, outcome);
     return outcome;
@@ -395,7 +429,7 @@ Outcome ReconcileJob(const JobView& view, const std::optional<JobPlan>& plan,
   if (view.job->status.finished()) {
     SearchPods(view, now, outcome);
     CleanUp(view, now, outcome);
-    DeleteInTime(view, options, now, outcome);
+    if (!view.job->meta.deleted) DeleteInTime(view, options, now, outcome);
     FinishOutcome(view, std::nullopt, now, outcome);
     return outcome;
   }
@@ -403,6 +437,7 @@ Outcome ReconcileJob(const JobView& view, const std::optional<JobPlan>& plan,
   EndQuarantine(view, now, outcome.status);
   if (!view.job->unreadable.empty()) {
     if (outcome.status.phase == api::JobPhase::kNew) outcome.status.phase = api::JobPhase::kQueued;
+    if (view.job->meta.deleted) EndUnreadable(view, now, outcome);
     FinishOutcome(view, std::nullopt, now, outcome);
     return outcome;
   }
@@ -431,6 +466,7 @@ Outcome ReconcileJob(const JobView& view, const std::optional<JobPlan>& plan,
     AskWhyNotMounted(view, now, outcome);
     KeepEarliest(NextProblemCheck(view, now), outcome.look_again);
     outcome.status.phase = PhaseOf(view, plan);
+    ReportDeletion(view, outcome.status);
     ReportConditions(view, plan, failures, now, outcome.status);
     ReportCheckpoints(view, now, outcome.status);
   }

@@ -63,6 +63,9 @@ std::string NodeOf(const api::Pod& pod);
 // The number of learners that the job's program wants to train on; nullopt: any number.
 std::optional<int> LearnersAsked(const JobView& view);
 bool HasLiveLearners(const JobView& view);
+// Whether the job is to hold no GPU: its owner suspends it, or has deleted it. A finalizer may keep
+// a deleted job for any time.
+bool IsSuspended(const JobView& view);
 // The needs of one learner of the current template: as the API server admits it if that is known,
 // else as the template says. Null: neither is known.
 std::shared_ptr<const planner::PodNeeds> NeedsOfLearner(const JobView& view);

@@ -38,6 +38,7 @@ bool IsNewsFor(const JobView& view, const planner::Decision& decision, WallTime 
       decision.entitlement != status.entitlement) {
     return true;
   }
+  if (view.job->meta.deleted) return false;  // its status tells of the deletion
   const Reporting& reporting = view.soft_state.reporting;
   const bool waits = reporting.next_progress_write && now < *reporting.next_progress_write &&
                      reporting.last.reason == decision.reason.code;

@@ -79,8 +79,8 @@ void ReportJobs(const JobTable::Views& views, const planner::Plan& plan,
   using enum api::JobPhase;
   int quarantined = 0;
   std::map<api::JobPhase, int> phases;
-  for (const auto phase :
-       {kQueued, kStarting, kRunning, kResizing, kRecovering, kSuspended, kSucceeded, kFailed}) {
+  for (const auto phase : {kQueued, kStarting, kRunning, kResizing, kRecovering, kSuspended,
+                           kTerminating, kSucceeded, kFailed}) {
     phases[phase] = 0;
   }
   for (const auto& [key, view] : views) {

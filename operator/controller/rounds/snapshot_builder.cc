@@ -167,6 +167,7 @@ planner::JobView PlannerView(const JobView& view) {
   const std::optional<api::FrozenTraining> training = TrainingOf(view);
   planner::JobView planned = PlannedFrom(job.spec, NeedsOfLearner(view).get());
   planned.key = {.name_space = job.meta.name_space, .name = job.meta.name, .uid = job.meta.uid};
+  planned.suspended = IsSuspended(view);
   planned.pool = view.membership.pool;
   planned.queue_refusal = view.membership.refusal;
   planned.learners_asked = LearnersAsked(view);
@@ -184,7 +185,7 @@ planner::JobView PlannerView(const JobView& view) {
     // A job that lost its admission still has learners: they are drained.
     planned.suspended = true;
   }
-  planned.finished = job.status.finished() || job.meta.deleted.has_value();
+  planned.finished = job.status.finished();
   planned.submitted = job.meta.created;
   planned.waiting_since = view.soft_state.meter.waiting_since;
   planned.attained_gpu_seconds = WholeGpuSeconds(view.soft_state.meter.recent_gpu_seconds);

@@ -238,6 +238,17 @@ TEST(Pod, KeepsNeitherTheGatesNorTheLabelsOfAFlood) {
   EXPECT_EQ(DecodePod(object, "nvidia.com/gpu")->meta.labels.size(), 32u);
 }
 
+TEST(Pod, KnowsTheAccountOfAPodOfOurs) {
+  json object = json::parse(R"({"metadata": {"name": "p", "labels": {"pliant.dev/role": "learner"}},
+                                "spec": {"containers": []}})");
+  EXPECT_TRUE(DecodePod(object, "nvidia.com/gpu")->mounts_token);
+  EXPECT_FALSE(DecodePod(object, "nvidia.com/gpu")->has_own_account);
+  object["spec"]["automountServiceAccountToken"] = false;
+  object["spec"]["serviceAccountName"] = "deployer";
+  EXPECT_FALSE(DecodePod(object, "nvidia.com/gpu")->mounts_token);
+  EXPECT_TRUE(DecodePod(object, "nvidia.com/gpu")->has_own_account);
+}
+
 TEST(Pod, KnowsWhoControlsIt) {
   const struct {
     const char* owner;
@@ -264,6 +275,7 @@ TEST(Pod, KnowsWhoControlsIt) {
     ASSERT_TRUE(pod) << pod.error();
     EXPECT_EQ(pod->meta.owner_uid, c.job_uid) << c.owner;
     EXPECT_EQ(pod->of_daemon_set, c.of_daemon_set) << c.owner;
+    EXPECT_EQ(pod->meta.has_other_owner, *c.job_uid == '\0') << c.owner;
   }
 }
 

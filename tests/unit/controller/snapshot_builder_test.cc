@@ -229,6 +229,13 @@ TEST(SnapshotBuilder, AJobWhoseTemplateCannotBeReadIsLetGoWithItsSize) {
   EXPECT_EQ(planned.learners.size(), 2u);
 }
 
+TEST(SnapshotBuilder, ADeletedJobIsPlannedAsSuspended) {
+  JobView view = TrainingView(2);
+  Edit(view.job).meta.deleted = At(1);
+  EXPECT_TRUE(PlannerView(view).suspended);
+  EXPECT_FALSE(PlannerView(view).finished) << "it holds GPUs";
+}
+
 // An edit acts with the next plan.
 TEST(SnapshotBuilder, TheMinimumEfficiencyIsThatOfTheSpec) {
   JobView view = TrainingView(1);
