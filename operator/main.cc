@@ -174,9 +174,11 @@ int Run(OperatorOptions options) {
   kube::Informer<api::ElasticTrainingJob> jobs(
       loop,
       [settings = options.jobs](const nlohmann::json& o) { return api::DecodeJob(o, settings); });
-  kube::Informer<api::Pod> pods(loop, [resource = options.gpu_resource](const nlohmann::json& o) {
-    return api::DecodePod(o, resource);
-  });
+  api::NeedsCache needs;
+  kube::Informer<api::Pod> pods(loop,
+                                [&needs, resource = options.gpu_resource](const nlohmann::json& o) {
+                                  return api::DecodePod(o, resource, &needs);
+                                });
   kube::Informer<api::Node> nodes(loop, [resource = options.gpu_resource](const nlohmann::json& o) {
     return api::DecodeNode(o, resource);
   });

@@ -20,6 +20,8 @@ std::string_view ToString(JobPhase phase) {
       return "Recovering";
     case JobPhase::kSuspended:
       return "Suspended";
+    case JobPhase::kTerminating:
+      return "Terminating";
     case JobPhase::kSucceeded:
       return "Succeeded";
     case JobPhase::kFailed:

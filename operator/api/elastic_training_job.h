@@ -130,6 +130,7 @@ enum class JobPhase {
   kResizing,
   kRecovering,
   kSuspended,
+  kTerminating,  // being deleted, and its object is still there
   kSucceeded,
   kFailed,
 };
@@ -272,16 +273,21 @@ struct ElasticTrainingJob {
   // The field of the spec that is missing, has a wrong type, or is out of range: then the spec must
   // not be acted on. Empty: the spec was understood.
   std::string unreadable;
+  // The same of its status. Such a job must be left alone: it may have ended, or be in a state that
+  // only a newer version of the operator knows. Empty: the status was understood.
+  std::string unreadable_status;
 
   bool operator==(const ElasticTrainingJob&) const = default;
 };
 
-// kInvalid if its metadata or its status is not understood. Of a status that a newer version wrote,
-// the known fields are read. The spec is returned with the limits of `settings` applied, so that no
+// kInvalid if its metadata is not understood. Of a status that a newer version wrote, the known
+// fields are read. The spec is returned with the limits of `settings` applied, so that no
 // caller acts on more than is allowed.
 Result<ElasticTrainingJob> DecodeJob(const nlohmann::json& object, const JobSettings& settings);
 
 // The status as JSON for a merge patch: fields without a value are null, which removes them.
 nlohmann::json EncodeStatus(const JobStatus& status);
+// The same of a status that is not understood: only what says so.
+nlohmann::json EncodeRemark(const JobStatus& status);
 
 }  // namespace pliant::api

@@ -140,7 +140,8 @@ std::vector<int> Fields::Ints(const char* name, int least, int most, std::size_t
   return numbers;
 }
 
-std::vector<std::string> Fields::StringList(const char* name, std::size_t max_count) {
+std::vector<std::string> Fields::StringList(const char* name, std::size_t max_count,
+                                            std::size_t max_length) {
   const nlohmann::json* value = Find(name);
   if (value == nullptr) return {};
   std::vector<std::string> texts;
@@ -148,7 +149,7 @@ std::vector<std::string> Fields::StringList(const char* name, std::size_t max_co
   if (right) {
     for (const nlohmann::json& item : *value) {
       right = right && item.is_string();
-      if (right) texts.push_back(item.get<std::string>());
+      if (right) texts.push_back(BoundedText(name, item, max_length));
     }
   }
   if (right) return texts;
@@ -156,7 +157,8 @@ std::vector<std::string> Fields::StringList(const char* name, std::size_t max_co
   return {};
 }
 
-std::map<std::string, std::string> Fields::Strings(const char* name, std::size_t max_count) {
+std::map<std::string, std::string> Fields::Strings(const char* name, std::size_t max_count,
+                                                   std::size_t max_length) {
   const nlohmann::json* value = Find(name);
   if (value == nullptr) return {};
   std::map<std::string, std::string> texts;
@@ -164,12 +166,21 @@ std::map<std::string, std::string> Fields::Strings(const char* name, std::size_t
   if (right) {
     for (const auto& [key, item] : value->items()) {
       right = right && item.is_string();
-      if (right) texts[key] = item.get<std::string>();
+      if (right) texts[BoundedText(name, key, max_length)] = BoundedText(name, item, max_length);
     }
   }
   if (right) return texts;
   Wrong(name, "not an object of at most " + std::to_string(max_count) + " strings");
   return {};
+}
+
+// `text` is a string; "" with an error if it is too long.
+std::string Fields::BoundedText(const char* name, const nlohmann::json& text,
+                                std::size_t max_length) {
+  const auto& value = text.get_ref<const std::string&>();
+  if (value.size() <= max_length) return value;
+  Wrong(name, "has a string longer than " + std::to_string(max_length) + " bytes");
+  return "";
 }
 
 void Fields::Object(const char* name, const std::function<void(Fields&)>& read) {

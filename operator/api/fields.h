@@ -44,9 +44,12 @@ class Fields {
   std::optional<WallTime> OptionalTime(const char* name);
   std::vector<int> Ints(const char* name, int least, int most, std::size_t max_count);
 
-  // A list of strings, and an object whose values are strings.
-  std::vector<std::string> StringList(const char* name, std::size_t max_count);
-  std::map<std::string, std::string> Strings(const char* name, std::size_t max_count);
+  // A list of strings, and an object whose values are strings. `max_length` bounds each string, and
+  // each name in the object.
+  std::vector<std::string> StringList(const char* name, std::size_t max_count,
+                                      std::size_t max_length = 65536);
+  std::map<std::string, std::string> Strings(const char* name, std::size_t max_count,
+                                             std::size_t max_length = 65536);
 
   // Calls `read` if the field is there; errors within it are errors of this reader.
   void Object(const char* name, const std::function<void(Fields&)>& read);
@@ -60,6 +63,8 @@ class Fields {
   const std::optional<Error>& error() const { return error_; }
 
  private:
+  std::string BoundedText(const char* name, const nlohmann::json& text, std::size_t max_length);
+
   const nlohmann::json& object_;
   const std::string path_;
   std::optional<Error> error_;

@@ -66,10 +66,11 @@ std::string_view ToString(ScaleUp scale_up) {
 Result<GpuPool> DecodeGpuPool(const nlohmann::json& object) {
   GpuPool pool;
   ASSIGN_OR_RETURN(pool.meta, DecodeMeta(object, "pliant.dev/"));
-  ASSIGN_OR_RETURN(pool.unreadable,
-                   ReadSpecAndStatus(
-                       object, [&](Fields& fields) { ReadPoolSpec(fields, pool.spec); },
-                       [&](Fields& fields) { pool.status = ReadPoolStatus(fields); }));
+  // A status that is not understood is overwritten: it only reports.
+  pool.unreadable = ReadSpecAndStatus(
+                        object, [&](Fields& fields) { ReadPoolSpec(fields, pool.spec); },
+                        [&](Fields& fields) { pool.status = ReadPoolStatus(fields); })
+                        .spec;
   return pool;
 }
 

@@ -140,10 +140,11 @@ void ReadSpec(Fields& fields, const JobSettings& settings, JobSpec& spec) {
 Result<ElasticTrainingJob> DecodeJob(const nlohmann::json& object, const JobSettings& settings) {
   ElasticTrainingJob job;
   ASSIGN_OR_RETURN(job.meta, DecodeMeta(object, "pliant.dev/"));
-  ASSIGN_OR_RETURN(job.unreadable,
-                   ReadSpecAndStatus(
-                       object, [&](Fields& fields) { ReadSpec(fields, settings, job.spec); },
-                       [&](Fields& fields) { ReadStatus(fields, job.status); }));
+  UnreadableHalves unreadable = ReadSpecAndStatus(
+      object, [&](Fields& fields) { ReadSpec(fields, settings, job.spec); },
+      [&](Fields& fields) { ReadStatus(fields, job.status); });
+  job.unreadable = std::move(unreadable.spec);
+  job.unreadable_status = std::move(unreadable.status);
   return job;
 }
 

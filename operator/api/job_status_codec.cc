@@ -8,15 +8,17 @@ namespace {
 
 using nlohmann::json;
 
-constexpr JobPhase kPhases[] = {JobPhase::kQueued,    JobPhase::kStarting,   JobPhase::kRunning,
-                                JobPhase::kResizing,  JobPhase::kRecovering, JobPhase::kSuspended,
-                                JobPhase::kSucceeded, JobPhase::kFailed};
+constexpr JobPhase kPhases[] = {JobPhase::kQueued,      JobPhase::kStarting,   JobPhase::kRunning,
+                                JobPhase::kResizing,    JobPhase::kRecovering, JobPhase::kSuspended,
+                                JobPhase::kTerminating, JobPhase::kSucceeded,  JobPhase::kFailed};
 
-JobPhase PhaseOf(std::string_view text) {
+JobPhase ReadPhase(Fields& status) {
+  const std::string text = status.String("phase");
   for (const JobPhase phase : kPhases) {
     if (ToString(phase) == text) return phase;
   }
-  return JobPhase::kNew;  // also for a phase that a newer version wrote
+  if (!text.empty()) status.Wrong("phase", "\"" + text + "\" is not known");
+  return JobPhase::kNew;
 }
 
 constexpr int kMaxNextLearner = 1 << 30;  // numbering continues from it and must not overflow
@@ -72,7 +74,7 @@ void ReadProgress(Fields& fields, JobStatus& status) {
 
 void ReadStatus(Fields& fields, JobStatus& status) {
   status.observed_generation = LongCount(fields, "observedGeneration");
-  status.phase = PhaseOf(fields.String("phase"));
+  status.phase = ReadPhase(fields);
   status.reason = fields.String("reason");
   status.selector = fields.String("selector");
   status.learners = Count(fields, "learners");
@@ -136,6 +138,10 @@ json EncodeSpeeds(const std::vector<MeasuredSpeed>& speeds) {
                     {"computeSeconds", speed.compute_seconds}});
   }
   return list;
+}
+
+json EncodeRemark(const JobStatus& status) {
+  return {{"reason", OrNull(status.reason)}, {"conditions", EncodeConditions(status.conditions)}};
 }
 
 json EncodeStatus(const JobStatus& status) {

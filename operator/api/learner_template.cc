@@ -29,6 +29,9 @@ constexpr std::size_t kMaxAllValues = 2048;  // in all expressions together
 constexpr std::size_t kMaxTolerations = 64;
 constexpr std::size_t kMaxNodeLabels = 64;
 
+// A prefix, a slash and a name: the longest key of a label.
+constexpr std::size_t kMaxText = 317;
+
 // More than any node has, and small enough that the planner can add up the requests of hundreds of
 // learners without overflow.
 constexpr std::int64_t kMaxCpuMillis = std::int64_t{1} << 32;
@@ -43,8 +46,9 @@ std::optional<planner::NodeOperator> OperatorOf(std::string_view text) {
 }
 
 planner::NodeRequirement ReadRequirement(Fields& expression) {
-  planner::NodeRequirement requirement{.key = expression.String("key"),
-                                       .values = expression.StringList("values", kMaxValues)};
+  planner::NodeRequirement requirement{
+      .key = expression.String("key", "", kMaxText),
+      .values = expression.StringList("values", kMaxValues, kMaxText)};
   if (const auto op = OperatorOf(expression.String("operator"))) {
     requirement.op = *op;
   } else {
@@ -54,9 +58,9 @@ planner::NodeRequirement ReadRequirement(Fields& expression) {
 }
 
 planner::Toleration ReadToleration(Fields& toleration) {
-  return {.key = toleration.String("key"),
-          .value = toleration.String("value"),
-          .effect = toleration.String("effect"),
+  return {.key = toleration.String("key", "", kMaxText),
+          .value = toleration.String("value", "", kMaxText),
+          .effect = toleration.String("effect", "", kMaxText),
           .exists = toleration.String("operator", "Equal") == "Exists"};
 }
 
@@ -111,7 +115,7 @@ void ReadPodSpec(Fields& spec, const std::string& gpu_resource, Pin pin, planner
   if (!gpu_resource.empty()) needs.resources.gpus = requests.gpus;
   needs.resources.cpu_millis = std::min(requests.cpu_millis, kMaxCpuMillis);
   needs.resources.memory_bytes = std::min(requests.memory_bytes, kMaxMemoryBytes);
-  needs.node_selector = spec.Strings("nodeSelector", kMaxNodeLabels);
+  needs.node_selector = spec.Strings("nodeSelector", kMaxNodeLabels, kMaxText);
   spec.Objects("tolerations", kMaxTolerations, [&](Fields& toleration) {
     needs.tolerations.push_back(ReadToleration(toleration));
   });

@@ -7,10 +7,14 @@
 namespace pliant::api {
 namespace {
 
+// More labels of ours than any object has. Anybody may give a pod a megabyte of them.
+constexpr std::size_t kMaxLabels = 32;
+
 void KeepLabels(const nlohmann::json& metadata, std::string_view prefix, ObjectMeta& meta) {
   const auto labels = metadata.find("labels");
   if (labels == metadata.end() || !labels->is_object()) return;
   for (const auto& [key, value] : labels->items()) {
+    if (!prefix.empty() && meta.labels.size() == kMaxLabels) return;
     if (key.starts_with(prefix) && value.is_string()) meta.labels[key] = value.get<std::string>();
   }
 }
@@ -31,7 +35,10 @@ Result<ObjectMeta> DecodeMeta(const nlohmann::json& object, std::string_view lab
     fields.Objects("ownerReferences", 65536, [&](Fields& owner) {
       const bool is_job = owner.String("kind") == "ElasticTrainingJob" &&
                           owner.String("apiVersion").starts_with("pliant.dev/");
-      if (!owner.Bool("controller") || !is_job) return;
+      if (!owner.Bool("controller") || !is_job) {
+        meta.has_other_owner = true;
+        return;
+      }
       meta.owner_uid = owner.String("uid", "", 128);
       meta.owner_name = owner.String("name", "", 253);
     });

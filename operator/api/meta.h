@@ -25,6 +25,7 @@ struct ObjectMeta {
   // the object can write this.
   std::string owner_uid;
   std::string owner_name;
+  bool has_other_owner = false;  // besides that one
 
   bool operator==(const ObjectMeta&) const = default;
 };

@@ -91,9 +91,49 @@ bool IsOfDaemonSet(Fields& root) {
 
 void ReadSpec(Fields& spec, Pod& pod) {
   pod.node_name = spec.String("nodeName", "", 253);
-  pod.planned_node = PinnedNode(spec);
-  spec.Objects("schedulingGates", kMaxList,
-               [&](Fields& gate) { pod.scheduling_gates.push_back(gate.String("name")); });
+  pod.planned_node = PinnedNode(spec).substr(0, 253);
+  const bool is_labelled = !pod.meta.labels.empty();
+  if (is_labelled) {
+    pod.has_own_account = spec.String("serviceAccountName", "default") != "default";
+    pod.mounts_token = spec.Bool("automountServiceAccountToken", true);
+  }
+  spec.Objects("schedulingGates", kMaxList, [&](Fields& gate) {
+    if (!is_labelled && !pod.scheduling_gates.empty()) return;
+    pod.scheduling_gates.push_back(gate.String("name", "", 317));
+  });
+}
+
+std::size_t BytesOf(const std::string& text) { return sizeof(text) + text.size(); }
+
+// As they are in memory, about.
+std::size_t BytesOf(const planner::PodNeeds& needs) {
+  std::size_t bytes = sizeof(needs);
+  for (const auto& [key, value] : needs.node_selector) bytes += BytesOf(key) + BytesOf(value);
+  for (const planner::Toleration& each : needs.tolerations) {
+    bytes += BytesOf(each.key) + BytesOf(each.value) + BytesOf(each.effect);
+  }
+  for (const std::vector<planner::NodeRequirement>& term : needs.node_affinity) {
+    bytes += sizeof(term);
+    for (const planner::NodeRequirement& each : term) {
+      bytes += sizeof(each) + each.key.size();
+      for (const std::string& value : each.values) bytes += BytesOf(value);
+    }
+  }
+  return bytes;
+}
+
+// Null: they are not kept.
+std::shared_ptr<const planner::PodNeeds> NeedsOf(const nlohmann::json& object, bool is_learner,
+                                                 const std::string& gpu_resource,
+                                                 NeedsCache* cache) {
+  auto needs = ReadNeedsOfPod(object, gpu_resource);
+  if (!needs) return nullptr;
+  if (!is_learner) {
+    needs->resources.gpus = 0;
+    if (BytesOf(*needs) > kMaxPendingNeeds) return nullptr;
+  }
+  if (cache != nullptr) return cache->Share(*std::move(needs));
+  return std::make_shared<const planner::PodNeeds>(*std::move(needs));
 }
 
 void ReadStatus(Fields& status, Pod& pod) {
@@ -136,7 +176,8 @@ const ContainerStatus* FindContainer(const Pod& pod, std::string_view name) {
   return found == pod.containers.end() ? nullptr : &*found;
 }
 
-Result<Pod> DecodePod(const nlohmann::json& object, const std::string& gpu_resource) {
+Result<Pod> DecodePod(const nlohmann::json& object, const std::string& gpu_resource,
+                      NeedsCache* cache) {
   Pod pod;
   ASSIGN_OR_RETURN(pod.meta, DecodeMeta(object, "pliant.dev/"));
   Fields root(object);
@@ -145,12 +186,12 @@ Result<Pod> DecodePod(const nlohmann::json& object, const std::string& gpu_resou
   root.Object("spec", [&](Fields& spec) { ReadSpec(spec, pod); });
   root.Object("status", [&](Fields& status) { ReadStatus(status, pod); });
   const bool is_labelled = !pod.meta.labels.empty();
-  if (!is_labelled && !(pod.unschedulable && pod.requests.MayBeGpus())) return pod;
-  if (auto needs = ReadNeedsOfPod(object, gpu_resource)) {
-    pod.asks.needs = std::make_shared<const planner::PodNeeds>(*std::move(needs));
+  std::string annotated = is_labelled ? AnnotatedNode(root) : "";
+  const bool is_learner = !annotated.empty() && !pod.meta.owner_uid.empty();
+  if (is_learner || (pod.unschedulable && pod.requests.MayBeGpus())) {
+    pod.asks.needs = NeedsOf(object, is_learner, gpu_resource, cache);
   }
-  if (!is_labelled) return pod;
-  if (std::string node = AnnotatedNode(root); !node.empty()) pod.planned_node = std::move(node);
+  if (!annotated.empty()) pod.planned_node = std::move(annotated);
   return pod;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -11,6 +12,7 @@
 
 #include "base/result.h"
 #include "operator/api/meta.h"
+#include "operator/api/needs_cache.h"
 #include "operator/planner/cluster_snapshot.h"
 
 namespace pliant::api {
@@ -68,23 +70,22 @@ struct ContainerStatus {
 
 enum class PodPhase { kPending, kRunning, kSucceeded, kFailed, kUnknown };
 
-// A pod's needs, shared by all holders of the pod.
-struct SharedNeeds {
-  std::shared_ptr<const planner::PodNeeds> needs;  // null: not read
+using planner::SharedNeeds;
 
-  bool operator==(const SharedNeeds& other) const {
-    if (needs == nullptr || other.needs == nullptr) return needs == other.needs;
-    return *needs == *other.needs;
-  }
-};
+// Needs of a pod of others that waits for GPUs are kept up to this size, as they are in memory:
+// anybody may create thousands of pods with hundreds of KiB of affinity. A pod with larger ones is
+// not helped to a node.
+inline constexpr std::size_t kMaxPendingNeeds = std::size_t{4} << 10;
 
 // For a pod without a pliant.dev label only the resources that it uses matter, and there may be
 // tens of thousands: of its status only `phase`, `nominated_node_name` and `unschedulable` are
-// read, and its needs only while it is unschedulable and asks for GPUs.
+// read, of its gates only the first, and its needs only while it is unschedulable and asks for
+// GPUs.
 struct Pod {
   ObjectMeta meta;  // with the labels of pliant.dev
   Resources requests;
-  SharedNeeds asks;                 // if they are read, and can be
+  // If they are read, and can be. Those of a pod that is no learner are without GPUs.
+  SharedNeeds asks;
   std::string node_name;            // the node it is bound to; empty if it is not bound
   std::string nominated_node_name;  // where the scheduler is making room for it by preemption
   // Where its controller wants it: a learner's annotation says it, or the only node that the
@@ -92,6 +93,10 @@ struct Pod {
   std::string planned_node;
   bool of_daemon_set = false;
   bool unschedulable = false;  // the scheduler has found no node for it
+  // Of pods with a pliant.dev label only: whether a token of its service account is mounted, and
+  // whether that account is not the namespace's default.
+  bool mounts_token = true;
+  bool has_own_account = false;
   std::vector<std::string> scheduling_gates;
   PodPhase phase = PodPhase::kPending;
   std::string reason;  // of the phase, such as "Evicted" or "UnexpectedAdmissionError"
@@ -111,7 +116,8 @@ const ContainerStatus* FindContainer(const Pod& pod, std::string_view name);
 
 // `gpu_resource`: the extended resource that counts as GPU, such as "nvidia.com/gpu". Fields that
 // are not understood are left out, except the resources that the pod uses: a quantity that cannot
-// be read counts as the largest one.
-Result<Pod> DecodePod(const nlohmann::json& object, const std::string& gpu_resource);
+// be read counts as the largest one. Pods that are decoded with one cache share equal needs.
+Result<Pod> DecodePod(const nlohmann::json& object, const std::string& gpu_resource,
+                      NeedsCache* cache = nullptr);
 
 }  // namespace pliant::api

@@ -9,17 +9,21 @@ namespace {
 
 constexpr std::size_t kMaxProblemBytes = 512;
 
+std::string ProblemOf(const Fields& half) {
+  return half.error() ? CutAtCharacter(half.error()->message, kMaxProblemBytes) : "";
+}
+
 }  // namespace
 
-Result<std::string> ReadSpecAndStatus(const nlohmann::json& object,
-                                      const std::function<void(Fields&)>& read_spec,
-                                      const std::function<void(Fields&)>& read_status) {
-  Fields root(object);
-  root.Object("status", read_status);
-  if (root.error()) return std::unexpected(*root.error());
-  if (!root.Has("spec")) root.Wrong("spec", "missing");
-  root.Object("spec", read_spec);
-  return root.error() ? CutAtCharacter(root.error()->message, kMaxProblemBytes) : "";
+UnreadableHalves ReadSpecAndStatus(const nlohmann::json& object,
+                                   const std::function<void(Fields&)>& read_spec,
+                                   const std::function<void(Fields&)>& read_status) {
+  Fields status(object);
+  status.Object("status", read_status);
+  Fields spec(object);
+  if (!spec.Has("spec")) spec.Wrong("spec", "missing");
+  spec.Object("spec", read_spec);
+  return {.spec = ProblemOf(spec), .status = ProblemOf(status)};
 }
 
 }  // namespace pliant::api

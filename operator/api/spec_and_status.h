@@ -4,15 +4,20 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "base/result.h"
 #include "operator/api/fields.h"
 
 namespace pliant::api {
 
-// Reads both halves of a custom resource. Returns which field of the spec is wrong, "" if none is:
-// the object's status can say so. A status that is not understood is an error.
-Result<std::string> ReadSpecAndStatus(const nlohmann::json& object,
-                                      const std::function<void(Fields&)>& read_spec,
-                                      const std::function<void(Fields&)>& read_status);
+// What is wrong with each half of a custom resource; "": nothing is.
+struct UnreadableHalves {
+  std::string spec;
+  std::string status;
+};
+
+// Reads both halves of a custom resource. Fields that are wrong get their defaults: another version
+// of the operator may have written them, and the object must not be lost for that.
+UnreadableHalves ReadSpecAndStatus(const nlohmann::json& object,
+                                   const std::function<void(Fields&)>& read_spec,
+                                   const std::function<void(Fields&)>& read_status);
 
 }  // namespace pliant::api

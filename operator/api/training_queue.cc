@@ -83,10 +83,11 @@ std::string_view ToString(Reclaim reclaim) {
 Result<TrainingQueue> DecodeTrainingQueue(const nlohmann::json& object) {
   TrainingQueue queue;
   ASSIGN_OR_RETURN(queue.meta, DecodeMeta(object, "pliant.dev/"));
-  ASSIGN_OR_RETURN(queue.unreadable,
-                   ReadSpecAndStatus(
-                       object, [&](Fields& fields) { ReadQueueSpec(fields, queue.spec); },
-                       [&](Fields& fields) { queue.status = ReadQueueStatus(fields); }));
+  // A status that is not understood is overwritten: it only reports.
+  queue.unreadable = ReadSpecAndStatus(
+                         object, [&](Fields& fields) { ReadQueueSpec(fields, queue.spec); },
+                         [&](Fields& fields) { queue.status = ReadQueueStatus(fields); })
+                         .spec;
   return queue;
 }
 

@@ -208,7 +208,7 @@ KubeResult<ListPage> KubeClient::List(const ResourceType& type, const std::strin
   ASSIGN_OR_RETURN(const std::string body,
                    impl_->Call({.target = CollectionPath(type, ns) + query.text()}, options.stop));
   ASSIGN_OR_RETURN(json list, Decode(body));
-  ListPage page;
+  ListPage page{.bytes = body.size()};
   if (json& items = list["items"]; items.is_array()) {
     page.items = std::move(items.get_ref<json::array_t&>());
   }

@@ -78,6 +78,7 @@ struct ListPage {
   std::vector<nlohmann::json> items;  // without kind and apiVersion, as the server returns them
   std::string resource_version;       // of the whole list: a watch may begin here
   std::string continue_token;         // empty on the last page
+  std::size_t bytes = 0;              // of the answer
 };
 
 struct WatchOptions {

@@ -1,12 +1,28 @@
 #include "operator/kube/lease_policy.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <sstream>
 
 namespace pliant::kube {
 namespace {
 
 int WholeSeconds(Duration duration) {
   return static_cast<int>(std::chrono::duration_cast<std::chrono::seconds>(duration).count());
+}
+
+// The number of a first lease: seconds since 2020. A lease that was deleted comes again with a
+// number above all that it had, since leaders change more rarely than every second: coordinators
+// refuse plans under a lower one than they have seen. It fits until 2088.
+int FirstTransitions(const std::string& wall_time) {
+  std::istringstream text(wall_time);
+  std::chrono::sys_seconds now;
+  text >> std::chrono::parse("%FT%T", now);
+  constexpr std::chrono::sys_seconds kBegin =
+      std::chrono::sys_days{std::chrono::year{2020} / std::chrono::January / 1};
+  const auto seconds = text.fail() ? 0 : (now - kBegin).count();
+  return static_cast<int>(std::clamp<std::int64_t>(seconds, 0, INT32_MAX));
 }
 
 }  // namespace
@@ -99,7 +115,7 @@ std::optional<LeaseRecord> LeasePolicy::Release(TimePoint now, const std::string
 LeaseRecord LeasePolicy::OwnRecord(const std::string& wall_time) const {
   LeaseRecord record{.holder = identity_,
                      .duration_seconds = WholeSeconds(timing_.lease),
-                     .transitions = transitions_ ? *transitions_ + 1 : 0,
+                     .transitions = transitions_ ? *transitions_ + 1 : FirstTransitions(wall_time),
                      .acquire_time = wall_time,
                      .renew_time = wall_time};
   if (!seen_) return record;

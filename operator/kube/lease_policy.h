@@ -59,7 +59,7 @@ class LeasePolicy {
       : identity_(std::move(identity)), timing_(timing) {}
 
   // The next action; not to be called after leadership was lost. `wall_time` is written to the
-  // lease for people to read; `random` in [0, 1).
+  // lease for people to read, and numbers the first one; `random` in [0, 1).
   Step NextStep(const std::string& wall_time, double random);
 
   // `seen` is nullopt if there is no such lease.

@@ -1,5 +1,6 @@
 #include "operator/kube/reflector.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <map>
 #include <mutex>
@@ -80,9 +81,25 @@ Duration ReflectorSteps::Next(double random, const std::stop_token& stop) {
   return step_.wait;
 }
 
+namespace {
+
+// Objects of tenants may have a megabyte each, and an object takes several times as much memory as
+// its text: pages are to have about this many bytes.
+constexpr std::size_t kPageBytes = std::size_t{4} << 20;
+constexpr std::size_t kFirstPage = 100;  // objects
+constexpr std::size_t kMaxPage = 500;
+
+int NextLimit(const ListPage& page) {
+  const std::size_t fit = page.items.size() * kPageBytes / std::max<std::size_t>(page.bytes, 1);
+  return static_cast<int>(std::clamp<std::size_t>(fit, 1, kMaxPage));
+}
+
+}  // namespace
+
 KubeResult<std::string> ReflectorSteps::List(const std::stop_token& stop) {
   ListOptions options{.label_selector = options_.label_selector,
                       .field_selector = options_.field_selector,
+                      .limit = kFirstPage,
                       .stop = stop};
   sink_.on_list_begin();
   while (true) {
@@ -95,6 +112,7 @@ KubeResult<std::string> ReflectorSteps::List(const std::stop_token& stop) {
       continue;
     }
     if (!page) return std::unexpected(std::move(page).error());
+    options.limit = NextLimit(*page);
     for (const nlohmann::json& object : page->items) sink_.on_listed(object);
     if (page->continue_token.empty()) {
       EndList();

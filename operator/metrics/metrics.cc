@@ -114,6 +114,11 @@ constexpr Series<PoolStats> kPoolSeries[] = {
      ValueOf<&PoolStats::foreign>},
 };
 
+constexpr Series<OrphanStats> kOrphanSeries[] = {
+    {"pliant_orphaned_gpus", MetricType::Gauge, "GPUs that pods hold whose job is gone.",
+     ValueOf<&OrphanStats::gpus>},
+};
+
 std::vector<prometheus::ClientMetric::Label> LabelsOf(const JobStats& job) {
   return {{kJobNameLabel, job.name}, {kJobNamespaceLabel, job.name_space}};
 }
@@ -122,6 +127,9 @@ std::vector<prometheus::ClientMetric::Label> LabelsOf(const QueueStats& queue) {
 }
 std::vector<prometheus::ClientMetric::Label> LabelsOf(const PoolStats& pool) {
   return {{kPoolLabel, pool.name}};
+}
+std::vector<prometheus::ClientMetric::Label> LabelsOf(const OrphanStats& orphans) {
+  return {{kJobNamespaceLabel, orphans.name_space}};
 }
 
 }  // namespace
@@ -217,6 +225,11 @@ struct Metrics::Families {
         return Collect(series, [this] { return std::views::all(pools); });
       });
     }
+    for (const Series<OrphanStats>& series : kOrphanSeries) {
+      registry.AddCollected(
+          series.name, series.type, {kJobNamespaceLabel}, series.help,
+          [this, &series] { return Collect(series, [this] { return std::views::all(orphans); }); });
+    }
   }
 
   // `all_stats` is called under the mutex.
@@ -266,7 +279,8 @@ struct Metrics::Families {
   std::mutex mutex;
   std::map<std::pair<std::string, std::string>, JobStats> jobs;  // guarded by mutex
   std::vector<QueueStats> queues;                                // guarded by mutex
-  std::vector<PoolStats> pools;                                  // guarded by mutex
+  std::vector<PoolStats> pools;
+  std::vector<OrphanStats> orphans;  // guarded by mutex
 };
 
 Metrics::Metrics() : families_(std::make_unique<Families>()) {
@@ -337,6 +351,11 @@ void Metrics::SetQueues(std::vector<QueueStats> queues) {
 void Metrics::SetPools(std::vector<PoolStats> pools) {
   const std::lock_guard lock(families_->mutex);
   families_->pools = std::move(pools);
+}
+
+void Metrics::SetOrphans(std::vector<OrphanStats> orphans) {
+  const std::lock_guard lock(families_->mutex);
+  families_->orphans = std::move(orphans);
 }
 
 void Metrics::SetJobsInPhase(std::string_view phase, int count) {

@@ -54,6 +54,12 @@ struct PoolStats {
   std::int64_t foreign = 0;
 };
 
+// Pods of one namespace whose jobs are gone.
+struct OrphanStats {
+  std::string name_space;
+  std::int64_t gpus = 0;
+};
+
 enum class ReconcileResult { kSuccess, kError, kRequeue };
 
 // Every metric of the operator (docs/metrics.md). Names are those of client-go and
@@ -88,6 +94,7 @@ class Metrics {
   // All queues and all pools: series of others are removed.
   void SetQueues(std::vector<QueueStats> queues);
   void SetPools(std::vector<PoolStats> pools);
+  void SetOrphans(std::vector<OrphanStats> orphans);  // of all namespaces that have some
   void SetJobsQuarantined(int count);
   void SetJobsInPhase(std::string_view phase, int count);
   // A job got GPUs after it had waited for them.

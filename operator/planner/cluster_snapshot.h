@@ -4,6 +4,7 @@
 #include <compare>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <ostream>
 #include <string>
@@ -82,6 +83,14 @@ inline constexpr char kGpuProductLabel[] = "nvidia.com/gpu.product";
 // Names the version of a node's GPU driver. Nodes without it count as one version of their own.
 inline constexpr char kGpuDriverLabel[] = "nvidia.com/cuda.driver-version.full";
 
+// The namespaces whose pods use most of a node's foreign GPUs, CPU and memory; "": none does.
+struct ForeignUsers {
+  std::string gpus;
+  std::string cpu;
+  std::string memory;
+  bool operator==(const ForeignUsers&) const = default;
+};
+
 // A node whose GPUs of two kinds belong to two pools is there twice.
 struct NodeView {
   std::string name;
@@ -90,6 +99,7 @@ struct NodeView {
   // Used by all pods bound (or nominated) to the node that are not learners: pods of other
   // workloads, daemons, coordinators.
   Resources foreign;
+  ForeignUsers foreign_users;
   std::map<std::string, std::string> labels;
   std::vector<Taint> taints;
   bool ready = true;
@@ -129,6 +139,20 @@ struct PodNeeds {
   std::vector<std::vector<NodeRequirement>>
       node_affinity;  // one term must hold with all of its requirements; empty: any node
   auto operator<=>(const PodNeeds&) const = default;
+};
+
+// Needs that several holders share; they compare by value.
+struct SharedNeeds {
+  std::shared_ptr<const PodNeeds> needs;  // null: not known
+
+  const PodNeeds& OrNone() const {
+    static const PodNeeds none;
+    return needs == nullptr ? none : *needs;
+  }
+  bool operator==(const SharedNeeds& other) const {
+    if (needs == nullptr || other.needs == nullptr) return needs == other.needs;
+    return needs == other.needs || *needs == *other.needs;
+  }
 };
 
 // Where new learners of a job go.
@@ -286,7 +310,7 @@ struct JobView {
   JobTraining training;
 
   bool suspended = false;
-  bool finished = false;  // succeeded, failed permanently, or being deleted
+  bool finished = false;  // succeeded, or failed permanently
 
   WallTime submitted;
   JobWaiting waiting;
@@ -322,8 +346,9 @@ struct GpuBudget {
 struct PendingPod {
   std::string name_space;
   std::string name;
-  std::string resource;  // that `needs.resources.gpus` counts, as of a pool
-  PodNeeds needs;
+  std::string resource;  // that `gpus` counts, as of a pool
+  std::int64_t gpus = 0;
+  SharedNeeds asks;  // without the GPUs
   WallTime since;
   bool operator==(const PendingPod&) const = default;
 };

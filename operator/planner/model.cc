@@ -161,7 +161,8 @@ class Builder {
       return left.view->key < right.view->key;
     };
     if (model_.pool.yields) {
-      model_.pending_pods = JobsOfPendingPods(snapshot_, scope_.pool, policy_, model_.again_at);
+      model_.pending_pods =
+          JobsOfPendingPods(snapshot_, scope_.pool, policy_, node_views_, memory_, model_.again_at);
       for (const JobView& pod : model_.pending_pods) {
         model_.jobs.push_back({.view = &pod, .is_pod = true, .active = true});
       }

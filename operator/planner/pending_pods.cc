@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <ranges>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "operator/planner/feasibility.h"
@@ -15,19 +17,23 @@ namespace {
 // Bounds the time of a plan.
 constexpr std::size_t kMaxPendingPods = 256;
 
-bool MayTake(const ClusterSnapshot& snapshot, const PoolView& pool, const PendingPod& pod) {
-  return std::ranges::any_of(snapshot.nodes, [&](const NodeView& node) {
-    return node.pool == pool.name && ObstacleOn(node, pod.needs) == Obstacle::kNone;
+bool MayTake(const PoolView& pool, const PodNeeds& needs, std::span<const NodeView* const> nodes,
+             FitMemory& memory) {
+  const std::vector<Obstacle> looks = memory.Compare(pool.name, needs, nodes);
+  return std::ranges::any_of(std::views::zip(nodes, looks), [&](const auto& each) {
+    const auto& [node, obstacle] = each;
+    return node != nullptr && ObstacleOn(*node, needs, obstacle) == Obstacle::kNone;
   });
 }
 
 }  // namespace
 
 std::deque<JobView> JobsOfPendingPods(const ClusterSnapshot& snapshot, const PoolView& pool,
-                                      const Policy& policy, std::optional<WallTime>& again_at) {
+                                      const Policy& policy, std::span<const NodeView* const> nodes,
+                                      FitMemory& memory, std::optional<WallTime>& again_at) {
   std::vector<const PendingPod*> pods;
   for (const PendingPod& pod : snapshot.pending) {
-    if (pod.resource == pool.resource && pod.needs.resources.gpus > 0) pods.push_back(&pod);
+    if (pod.resource == pool.resource && pod.gpus > 0) pods.push_back(&pod);
   }
   std::ranges::sort(pods, {}, [](const PendingPod* pod) {
     return std::tie(pod->since, pod->name_space, pod->name);
@@ -38,14 +44,17 @@ std::deque<JobView> JobsOfPendingPods(const ClusterSnapshot& snapshot, const Poo
     const bool is_on =
         pod->since <= snapshot.now &&
         IsOn(pod->since, policy.yield_for, policy.yield_pause, snapshot.now, again_at);
-    if (!is_on || !MayTake(snapshot, pool, *pod)) continue;
+    if (!is_on) continue;
+    PodNeeds needs = pod->asks.OrNone();
+    needs.resources.gpus = pod->gpus;
+    if (!MayTake(pool, needs, nodes, memory)) continue;
     // No namespace: budgets are for jobs.
     jobs.push_back({.key = {.name_space = "", .name = pod->name_space + "/" + pod->name, .uid = ""},
                     .queue = std::string(kQueueOfPods),
                     .pool = pool.name,
-                    .needs = pod->needs,
-                    .training = {.logical_shards = static_cast<int>(
-                                     std::min<std::int64_t>(pod->needs.resources.gpus, 1024)),
+                    .needs = std::move(needs),
+                    .training = {.logical_shards =
+                                     static_cast<int>(std::min<std::int64_t>(pod->gpus, 1024)),
                                  .reproducibility = Reproducibility::kStatistical},
                     .submitted = pod->since});
   }

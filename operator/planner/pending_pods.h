@@ -2,9 +2,11 @@
 
 #include <deque>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "operator/planner/cluster_snapshot.h"
+#include "operator/planner/fit_memory.h"
 #include "operator/planner/plan.h"
 
 // Pods of other workloads for which the scheduler finds no node take part in the sharing: each is a
@@ -15,10 +17,11 @@ namespace pliant::planner {
 // no job. Plans do not show it.
 inline constexpr std::string_view kQueueOfPods = "";
 
-// Returns those that a node of the pool may take, and whose turn it is, the oldest first.
+// Returns those that one of the pool's `nodes` may take, and whose turn it is, the oldest first.
 // `again_at`: when the passing of time alone changes them.
 std::deque<JobView> JobsOfPendingPods(const ClusterSnapshot& snapshot, const PoolView& pool,
-                                      const Policy& policy, std::optional<WallTime>& again_at);
+                                      const Policy& policy, std::span<const NodeView* const> nodes,
+                                      FitMemory& memory, std::optional<WallTime>& again_at);
 QueueView QueueOfPendingPods(const PoolView& pool, const std::deque<JobView>& pods);
 
 }  // namespace pliant::planner

@@ -1,5 +1,6 @@
 #include "operator/planner/reasons.h"
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <concepts>
@@ -321,12 +322,41 @@ Reason Admitted(const ReasonFacts& facts) {
   return {ReasonCode::kFairShare, Sentence(Gpus(facts), SizesPassedOver(facts), FairShare(facts))};
 }
 
+// The namespace whose pods take most of what a learner lacks on the node; "": the node would be too
+// small without them, too, or lacks something else.
+std::string_view TakerOf(const NodeView& node, Obstacle obstacle, const Resources& needs) {
+  if (!Fits(needs, node.allocatable)) return "";
+  switch (obstacle) {
+    case Obstacle::kGpus:
+      return node.foreign_users.gpus;
+    case Obstacle::kCpu:
+      return node.foreign_users.cpu;
+    case Obstacle::kMemory:
+      return node.foreign_users.memory;
+    default:
+      return "";
+  }
+}
+
+// " (most is taken by pods of namespace team-b)", by the namespace that is first on most
+// nodes; "": none is
+std::string Taken(const std::map<std::string_view, std::int64_t>& nodes_by_taker) {
+  const auto most =
+      std::ranges::max_element(nodes_by_taker, {}, [](const auto& taker) { return taker.second; });
+  if (most == nodes_by_taker.end()) return "";
+  return Sentence(" (most is taken by pods of namespace ", most->first, ")");
+}
+
 // "no node can run a learner: 1 cordoned, 2 with too little memory"
 std::string WhyNoNodeFits(const ReasonFacts& facts) {
   std::map<Obstacle, std::int64_t> nodes;
+  std::map<Obstacle, std::map<std::string_view, std::int64_t>> takers;
   const Fit& fit = facts.assignment.FitOf(facts.job);
   for (const auto& [node, obstacle] : std::views::zip(facts.model.nodes, fit.obstacles)) {
-    if (node.view != nullptr) ++nodes[obstacle];
+    if (node.view == nullptr) continue;
+    ++nodes[obstacle];
+    const std::string_view taker = TakerOf(*node.view, obstacle, fit.needs);
+    if (!taker.empty()) ++takers[obstacle][taker];
   }
   if (nodes.empty()) return "no node can run a learner: there is no node with GPUs";
   std::string text = "no node can run a learner:";
@@ -334,7 +364,7 @@ std::string WhyNoNodeFits(const ReasonFacts& facts) {
   for (const auto& [obstacle, count] : nodes) {
     const std::string_view why =
         obstacle == Obstacle::kNone ? "on which its learners failed lately" : ToString(obstacle);
-    text += Sentence(separator, count, " ", why);
+    text += Sentence(separator, count, " ", why, Taken(takers[obstacle]));
     separator = ", ";
   }
   return text + OneKind(facts);

@@ -63,6 +63,13 @@ void Describe(auto& to, T& taint) {
   to.Text("effect", taint.effect);
 }
 
+template <Is<planner::ForeignUsers> T>
+void Describe(auto& to, T& users) {
+  to.Text("gpus", users.gpus);
+  to.Text("cpu", users.cpu);
+  to.Text("memory", users.memory);
+}
+
 // Without `version`, which only says which nodes a cache knows.
 template <Is<planner::NodeView> T>
 void Describe(auto& to, T& node) {
@@ -70,6 +77,7 @@ void Describe(auto& to, T& node) {
   to.Text("pool", node.pool);
   to.Object("allocatable", node.allocatable, kGpus);
   to.Object("foreign", node.foreign, Bounds{});
+  to.Object("foreignUsers", node.foreign_users);
   to.Texts("labels", node.labels);
   to.List("taints", node.taints, kMaxItems);
   to.Flag("ready", node.ready);
@@ -97,8 +105,8 @@ void Describe(auto& to, T& term) {
 }
 
 template <Is<planner::PodNeeds> T>
-void Describe(auto& to, T& needs) {
-  to.Object("resources", needs.resources, kGpusPerLearner);
+void Describe(auto& to, T& needs, Bounds gpus = kGpusPerLearner) {
+  to.Object("resources", needs.resources, gpus);
   to.List("tolerations", needs.tolerations, kMaxItems);
   to.Texts("nodeSelector", needs.node_selector);
   to.List("nodeAffinity", needs.node_affinity, kMaxItems);
@@ -223,7 +231,8 @@ void Describe(auto& to, T& pod) {
   to.Text("namespace", pod.name_space);
   to.Text("name", pod.name);
   to.Text("resource", pod.resource);
-  to.Object("needs", pod.needs);
+  to.Number("gpus", pod.gpus, Bounds{});
+  to.Needs("needs", pod.asks);
   to.Time("since", pod.since);
 }
 

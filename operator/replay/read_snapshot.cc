@@ -1,6 +1,7 @@
 #include <chrono>
 #include <concepts>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <ranges>
@@ -91,6 +92,11 @@ class Reader {
   template <typename T>
   void Object(const char* name, std::optional<T>& value) {
     if (from_.Has(name)) Object(name, value.emplace());
+  }
+  void Needs(const char* name, planner::SharedNeeds& shared) {
+    planner::PodNeeds needs;
+    Object(name, needs, Bounds{});
+    shared.needs = std::make_shared<const planner::PodNeeds>(std::move(needs));
   }
   template <typename T>
   void List(const char* name, std::vector<T>& items, std::size_t max_count) {

@@ -61,6 +61,9 @@ class Writer {
       Object(name, *value);
     }
   }
+  void Needs(const char* name, const planner::SharedNeeds& shared) {
+    Object(name, shared.OrNone(), Bounds{});
+  }
   template <typename T>
   void List(const char* name, const std::vector<T>& items, std::size_t) {
     json list = json::array();

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <ctime>
 #include <fstream>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
@@ -32,6 +33,9 @@ struct Size {
   std::optional<double> rival_ms;  // published, at the same size
   // All queues share by speed, and jobs have curves of up to 64 learners.
   bool by_speed = false;
+  // Pods of others that wait for a node, in a pool that yields. Each has about the largest needs
+  // that the operator keeps, unlike those of the others, and fits nowhere.
+  int pending = 0;
 };
 
 // Published times of one decision at 64 GPUs and 160 jobs: Gavel 13 ms, Sia 96 ms, Pollux 2.2 s
@@ -44,6 +48,9 @@ const Size kSizes[] = {{.nodes = 8, .jobs = 160, .queues = 4, .aim_ms = 1, .riva
 const Size kBySpeed{
     .nodes = 256, .jobs = 5'120, .queues = 25, .aim_ms = 10, .rival_ms = {}, .by_speed = true};
 
+// The most that the operator hands to the planner.
+constexpr int kPending = 2048;
+
 // Half of the jobs share the GPUs, others wait for one kind of node, have ended or are suspended.
 // Queues differ in weight and policy; every second one has a guarantee, every third one a limit.
 class Cluster {
@@ -54,6 +61,8 @@ class Cluster {
     for (int index = 0; index < size.queues; ++index) AddQueue(index);
     for (int index = 0; index < size.jobs; ++index) snapshot_.jobs.push_back(NewJob(index));
     std::ranges::sort(snapshot_.jobs, {}, &JobView::key);
+    if (size.pending > 0) snapshot_.pools.push_back({.yields = true});
+    for (int index = 0; index < size.pending; ++index) AddPending(index);
   }
 
   // Milliseconds of the thread.
@@ -141,6 +150,20 @@ class Cluster {
     snapshot_.queues.push_back(queue);
   }
 
+  void AddPending(int index) {
+    NodeRequirement requirement{.key = "gpu", .op = NodeOperator::kIn};
+    for (int value = 0; value < 40; ++value) {
+      requirement.values.push_back(Format("{}-{:050}", index, value));
+    }
+    PodNeeds needs;
+    needs.node_affinity = {{std::move(requirement)}};
+    snapshot_.pending.push_back({.name_space = Format("team-{:02}", index % 8),
+                                 .name = Format("pod-{}", index),
+                                 .gpus = 1,
+                                 .asks = {std::make_shared<const PodNeeds>(std::move(needs))},
+                                 .since = kNow});
+  }
+
   JobView NewJob(int index) {
     const bool needs_a100 = DrawOneIn(10);
     const int min = needs_a100 ? Draw(1, 8) : 1;
@@ -197,19 +220,52 @@ struct Measured {
   double p99_ms = 0;
 };
 
-Measured Measure(const Size& size, int plans) {
-  Cluster cluster(size);
-  for (int round = 0; round < 6; ++round) {
-    cluster.TimeOfPlan();
-    cluster.CarryOut();
-  }
-  std::vector<double> times;
+void Measure(Cluster& cluster, int plans, std::vector<double>& times) {
   for (int plan = 0; plan < plans; ++plan) {
     cluster.Change();
     times.push_back(cluster.TimeOfPlan());
     cluster.CarryOut();
   }
+}
+
+void Fill(Cluster& cluster) {
+  for (int round = 0; round < 6; ++round) {
+    cluster.TimeOfPlan();
+    cluster.CarryOut();
+  }
+}
+
+Measured Measure(const Size& size, int plans) {
+  Cluster cluster(size);
+  Fill(cluster);
+  std::vector<double> times;
+  Measure(cluster, plans, times);
   return {size, *bench::Quantile(times, 0.5), *bench::Quantile(times, 0.99)};
+}
+
+// The same cluster with and without pods that wait, alternately.
+void ReportPending(Size size, int plans, std::vector<bench::Row>& rows) {
+  Cluster without(size);
+  size.pending = kPending;
+  Cluster with(size);
+  Fill(without);
+  Fill(with);
+  std::vector<double> times_without;
+  std::vector<double> times_with;
+  for (int turn = 0; turn < 10; ++turn) {
+    Measure(without, plans / 10, times_without);
+    Measure(with, plans / 10, times_with);
+  }
+  for (const double quantile : {0.5, 0.99}) {
+    bench::Report(
+        {.name = Format("plan of {} jobs with {} pods that wait and fit nowhere, p{:.0f}; "
+                        "rival: without them",
+                        size.jobs, kPending, 100 * quantile),
+         .value = *bench::Quantile(times_with, quantile),
+         .unit = "ms",
+         .rival = *bench::Quantile(times_without, quantile)},
+        rows);
+  }
 }
 
 // The exponent e of time ~ jobs^e, by least squares over all sizes.
@@ -293,6 +349,7 @@ int Run(int plans, const std::string& json, const std::string& svg) {
     ReportSize(sizes.back(), rows);
   }
   ReportSize(Measure(kBySpeed, plans), rows);
+  ReportPending(kSizes[2], plans, rows);
   bench::Report(
       {.name = "exponent of growth with jobs, p50", .value = Growth(sizes), .unit = "", .aim = 1.2},
       rows);

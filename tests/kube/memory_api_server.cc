@@ -20,6 +20,7 @@ using json = nlohmann::json;
 
 constexpr std::string_view kDefinitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 constexpr const char* kForeground = "foregroundDeletion";
+constexpr const char* kOrphan = "orphan";
 
 struct KnownKind {
   std::string_view group_version;
@@ -96,9 +97,22 @@ std::optional<std::string> Unmet(const json& preconditions, const json& object) 
   return std::nullopt;
 }
 
-bool IsForeground(const json& object) {
-  return std::ranges::contains(object.at("metadata").value("finalizers", json::array()),
-                               json(kForeground));
+json FinalizersOf(const json& object) {
+  return object.at("metadata").value("finalizers", json::array());
+}
+
+bool HasFinalizer(const json& object, const char* finalizer) {
+  return std::ranges::contains(FinalizersOf(object), json(finalizer));
+}
+
+bool IsForeground(const json& object) { return HasFinalizer(object, kForeground); }
+
+// Whether its deletion waited only for the finalizers that it no longer has. A pod also waits for
+// its kubelet.
+bool IsReleased(const json& before, const json& after) {
+  return after.at("metadata").contains("deletionTimestamp") && FinalizersOf(after).empty() &&
+         !FinalizersOf(before).empty() &&
+         after.at("metadata").value("deletionGracePeriodSeconds", 0) == 0;
 }
 
 bool Chosen(const RequestTarget& target, const json& object) {
@@ -385,8 +399,9 @@ HttpResponse MemoryApiServer::Replace(const RequestTarget& target, const Kind& k
   if (after.value("spec", json()) != before.value("spec", json())) {
     after["metadata"]["generation"] = before["metadata"].value("generation", 0) + 1;
   }
-  Store(path, std::move(after));
-  return Ok(*Find(path));
+  Store(path, after);
+  const Object kept = Find(path);
+  return Ok(kept == nullptr ? after : *kept);  // it may have waited for its last finalizer
 }
 
 HttpResponse MemoryApiServer::Delete(const RequestTarget& target, const json& options) {
@@ -406,20 +421,21 @@ void MemoryApiServer::DeleteObject(const std::string& path, const json& options)
                          ? std::optional<int>(options["gracePeriodSeconds"].get<int>())
                          : std::nullopt;
   const int grace = pod ? GraceOf(*object, asked) : 0;
-  const bool foreground = options.value("propagationPolicy", "") == "Foreground";
-  if (grace == 0 && !foreground) {
+  const std::string policy = options.value("propagationPolicy", "");
+  const char* waits_for = policy == "Foreground" ? kForeground : policy == "Orphan" ? kOrphan : "";
+  const json& metadata = object->at("metadata");
+  if (grace == 0 && *waits_for == '\0' && FinalizersOf(*object).empty()) {
     Remove(path);
     return;
   }
-  const json& metadata = object->at("metadata");
   const bool shorter =
       grace < metadata.value("deletionGracePeriodSeconds", std::numeric_limits<int>::max());
-  if (metadata.contains("deletionTimestamp") && !shorter) return;
+  if (metadata.contains("deletionTimestamp") && (!pod || !shorter)) return;
   Change(path, [&](json& changed) {
     json& to = changed["metadata"];
     if (!to.contains("deletionTimestamp")) to["deletionTimestamp"] = Now();
     if (grace > 0) to["deletionGracePeriodSeconds"] = grace;
-    if (foreground && !IsForeground(changed)) to["finalizers"].push_back(kForeground);
+    if (*waits_for != '\0') to["finalizers"].push_back(waits_for);
   });
 }
 
@@ -430,7 +446,37 @@ bool MemoryApiServer::CollectGarbage() {
   return collected;
 }
 
+// Removes the references to owners whose deletion is to leave their dependents alone.
+bool MemoryApiServer::OrphanOnce() {
+  for (const auto& [owner_path, owner] : objects_) {
+    if (!HasFinalizer(*owner, kOrphan)) continue;
+    const std::string path = owner_path;
+    const json uid = owner->at("metadata").at("uid");
+    std::vector<std::string> dependents;
+    for (const auto& [dependent, object] : objects_) {
+      const json owners = object->at("metadata").value("ownerReferences", json::array());
+      const bool is_owned = std::ranges::any_of(
+          owners, [&](const json& reference) { return reference.at("uid") == uid; });
+      if (is_owned) dependents.push_back(dependent);
+    }
+    for (const std::string& dependent : dependents) {
+      Change(dependent, [&](json& object) {
+        auto& owners = object["metadata"]["ownerReferences"].get_ref<json::array_t&>();
+        std::erase_if(owners, [&](const json& reference) { return reference.at("uid") == uid; });
+        if (owners.empty()) object["metadata"].erase("ownerReferences");
+      });
+    }
+    Change(path, [](json& object) {
+      auto& finalizers = object["metadata"]["finalizers"].get_ref<json::array_t&>();
+      std::erase(finalizers, json(kOrphan));
+    });
+    return true;
+  }
+  return false;
+}
+
 bool MemoryApiServer::CollectOnce() {
+  if (OrphanOnce()) return true;
   std::set<std::string> uids;
   std::set<std::string> ending;  // owners that wait for the deletion of their dependents
   for (const auto& [path, object] : objects_) {
@@ -456,7 +502,12 @@ bool MemoryApiServer::CollectOnce() {
     const bool waits = with_dependents.contains(object->at("metadata").at("uid"));
     if (IsForeground(*object) && !waits) ended.push_back(path);
   }
-  for (const std::string& path : ended) Remove(path);
+  for (const std::string& path : ended) {
+    Change(path, [](json& object) {
+      auto& finalizers = object["metadata"]["finalizers"].get_ref<json::array_t&>();
+      std::erase(finalizers, json(kForeground));
+    });
+  }
   return !orphans.empty() || !ended.empty();
 }
 
@@ -511,6 +562,10 @@ void MemoryApiServer::Store(const std::string& path, json object) {
   object["metadata"]["resourceVersion"] = std::to_string(++version_);
   Object& kept = objects_[path];
   const Object before = kept;
+  if (before != nullptr && IsReleased(*before, object)) {
+    Remove(path);
+    return;
+  }
   kept = std::make_shared<const json>(std::move(object));
   Tell(path, before, kept, version_);
 }

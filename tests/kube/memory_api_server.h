@@ -40,8 +40,8 @@ struct MemoryApiServerOptions {
 // A Kubernetes API server in memory, behind the client's own interface: create, replace, patch and
 // delete with versions, uids and preconditions, dry runs, status and scale, custom definitions with
 // their schemas, pages, selectors, watches with bookmarks, initial events and a limited history,
-// graceful deletion and garbage collection. It passes the same conformance tests as the real
-// server.
+// graceful deletion, finalizers, garbage collection and orphaning. It passes the same conformance
+// tests as the real server.
 //
 // Not modelled: authorization, quotas except of GPUs, admission except `mutate` and `refuse`, CEL
 // rules, and ownership of fields. The pages of one list may come from different instants.
@@ -115,6 +115,7 @@ class MemoryApiServer final : public HttpTransport {
   // schema.
   static std::optional<WrongField> Conform(const Kind& kind, const Json* before, Json& object);
   void DeleteObject(const std::string& path, const Json& options);
+  bool OrphanOnce();
   bool CollectOnce();
   void Store(const std::string& path, Json object);
   void Tell(const std::string& path, Object before, Object after, std::int64_t version);

@@ -308,7 +308,7 @@ RC_GTEST_PROP(QueueProperty, PendingPodsTakeNoMinimumAndNoGuarantee, ()) {
   for (int index = 0; index < pods; ++index) {
     snapshot.pending.push_back({.name_space = "others",
                                 .name = Format("p{}", index),
-                                .needs = {.resources = {.gpus = Draw(1, 6)}},
+                                .gpus = Draw(1, 6),
                                 .since = snapshot.now - Seconds{Draw(0, 500)}});
   }
   const Plan plan = MakePlan(snapshot, {});

@@ -43,10 +43,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 
 {{/* The operator's rights on the jobs of one namespace, or of all. */}}
 {{- define "pliant.jobRules" -}}
-# Jobs are deleted after their ttlSecondsAfterFinished.
+# get: a large template is fetched when a pod is made, and a job whose pods are orphaned is looked for. Jobs are deleted after their
+# ttlSecondsAfterFinished.
 - apiGroups: [pliant.dev]
   resources: [elastictrainingjobs]
-  verbs: [list, watch, delete]
+  verbs: [get, list, watch, delete]
 - apiGroups: [pliant.dev]
   resources: [elastictrainingjobs/status]
   verbs: [patch]

@@ -68,9 +68,11 @@ class BatchCalls {
         result_(result) {}
 
   kube::KubeStatus WriteStatus() {
+    const bool is_understood = job_->unreadable_status.empty();
     const json patch = {
         {"metadata", {{"resourceVersion", job_->meta.resource_version}, {"uid", job_->meta.uid}}},
-        {"status", api::EncodeStatus(job_->status)}};
+        {"status",
+         is_understood ? api::EncodeStatus(job_->status) : api::EncodeRemark(job_->status)}};
     ASSIGN_OR_RETURN(const json written, client_.Patch(kJobs, KeyOf(job_->meta.name), patch,
                                                        {.subresource = "status"}));
     ASSIGN_OR_RETURN(result_.job, api::DecodeJob(written, defaults_.jobs));

@@ -59,6 +59,8 @@ class JobTable {
   const std::set<kube::NamespacedName>& refreshed() const { return refreshed_; }
 
   Views& views() { return views_; }
+  // Whether the last Refresh has seen the job.
+  bool HasJob(const std::string& job_uid) const { return keys_.contains(job_uid); }
   const QueueBook& book() const { return book_; }
 
   // The soft state of a job that the last Refresh has seen; the next one rebuilds the job's view.

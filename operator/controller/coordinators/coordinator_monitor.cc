@@ -16,6 +16,7 @@ constexpr int kMaxConflicts = 3;
 bool IsNews(const CoordinatorView& before, const CoordinatorView& after) {
   if (before.reachable != after.reachable ||
       before.silent_since.has_value() != after.silent_since.has_value() ||
+      before.refused_since.has_value() != after.refused_since.has_value() ||
       (before.progress == nullptr) != (after.progress == nullptr)) {
     return true;
   }
@@ -61,6 +62,7 @@ void CoordinatorMonitor::Follow(const std::string& job_uid, const std::string& n
     link.term = term;
   }
   link.host = host;
+  link.view.refused_since.reset();  // another process
   link.ask = true;
   link.view.reachable = false;
   link.view.silent_since = options_.now();
@@ -124,7 +126,7 @@ CoordinatorView CoordinatorMonitor::View(const std::string& job_uid) const {
 }
 
 bool CoordinatorMonitor::MustReport(const Link& link) const {
-  return link.desired && link.acknowledged != link.desired && !link.refused;
+  return link.desired && link.acknowledged != link.desired && !link.view.refused_since;
 }
 
 void CoordinatorMonitor::CallSoon(const std::string& job_uid, Link& link) {
@@ -216,17 +218,20 @@ void CoordinatorMonitor::OnProgress(Link& link, const std::optional<CoordinatorP
     link.acknowledged.reset();  // its process restarted in place and lost the plan
   }
   link.ask = false;
-  if (progress.plan_accepted) {
-    const PlanStamp accepted = *progress.plan_accepted;
-    if (accepted.lease_transitions == options_.lease_transitions) {
-      link.last.sequence = std::max(link.last.sequence, accepted.sequence);
-    }
-    link.refused = accepted.lease_transitions > options_.lease_transitions;
+  const PlanStamp accepted = progress.plan_accepted.value_or(PlanStamp{});
+  if (accepted.lease_transitions == options_.lease_transitions) {
+    link.last.sequence = std::max(link.last.sequence, accepted.sequence);
+  }
+  const bool refuses = accepted.lease_transitions > options_.lease_transitions;
+  if (!refuses) {
+    link.view.refused_since.reset();
+  } else if (!link.view.refused_since) {
+    link.view.refused_since = options_.now();
   }
   link.view.progress = std::make_shared<const Progress>(std::move(progress));
   // A coordinator that refuses every plan is treated like a silent one, even if it answers other
   // calls.
-  if (link.conflicts >= kMaxConflicts && !link.refused) return;
+  if (link.conflicts >= kMaxConflicts && !link.view.refused_since) return;
   link.backoff.Reset();
   link.pause = {};
   link.last_error.clear();

@@ -88,7 +88,6 @@ class CoordinatorMonitor {
     Duration pause{};                   // after a call without one; else zero
     bool again = false;                 // call again at once
     bool ask = true;                    // first ask which plan it took last
-    bool refused = false;               // it took a later leader's plan: send no more
     std::string last_error;             // the last one that was logged
     std::uint64_t generation = 0;       // of term and host: older answers are dropped
     TimerId timer = 0;

@@ -15,6 +15,10 @@ constexpr seconds kLongestDelay{120};
 // Longer than a kubelet takes to restart the container.
 constexpr seconds kMaxSilence{30};
 
+// A leader that another one has succeeded stops leading sooner. So the coordinator's number is not
+// that of a leader: it is from before a backup, or invented.
+constexpr seconds kMaxRefusal{10};
+
 seconds Delay(int tries) {
   return std::min(kFirstDelay * (1 << std::min(tries, 10)), kLongestDelay);
 }
@@ -23,9 +27,12 @@ bool ProgramRuns(const api::Pod& pod) {
   return std::ranges::any_of(pod.containers, &api::ContainerStatus::running);
 }
 
-// When a coordinator that runs but does not answer is replaced; nullopt if it answers. The time
-// grows with each replacement in a row: the fault may be ours.
+// When a coordinator that runs but does not answer, or refuses our plans, is replaced; nullopt if
+// it does neither. The time grows with each replacement in a row: the fault may be ours.
 std::optional<WallTime> AbandonedAt(const JobView& view, const api::Pod& current) {
+  if (const auto& refused = view.coordinator.refused_since) {
+    return std::max(*refused + kMaxRefusal, view.soft_state.coordinator_retry.not_before);
+  }
   if (!view.coordinator.silent_since || !ProgramRuns(current)) return std::nullopt;
   return *view.coordinator.silent_since + kMaxSilence +
          10 * Delay(view.soft_state.coordinator_retry.tries);
@@ -101,10 +108,11 @@ CoordinatorOutcome DecideCoordinator(const JobView& view, bool needed, WallTime 
   outcome.actions.emplace_back(CreateSecrets{outcome.term, service});
   outcome.actions.emplace_back(PutNetworkPolicies{service});
   outcome.actions.emplace_back(CreateCoordinator{outcome.term});
-  DeletePods(
-      view, nullptr,
-      HasUnprovenCoordinator(view) ? "its certificate does not name its job" : "it does not answer",
-      outcome.actions);
+  DeletePods(view, nullptr,
+             HasUnprovenCoordinator(view)     ? "its certificate does not name its job"
+             : view.coordinator.refused_since ? "it refuses the plans of the present leader"
+                                              : "it does not answer",
+             outcome.actions);
   return outcome;
 }
 

@@ -42,9 +42,13 @@ std::vector<JobEvent> EventsOf(const api::JobStatus& before, const api::JobStatu
   if (const auto* admitted = News(before, after, kConditionAdmitted)) {
     if (admitted->status == kTrue) {
       events.push_back({.reason = "Admitted", .note = admitted->message});
-    } else if (admitted->reason != "Suspended") {
+    } else if (admitted->reason != "Suspended" && admitted->reason != "Deleted") {
       events.push_back({.warning = true, .reason = admitted->reason, .note = admitted->message});
     }
+  }
+  if (const auto* readable = News(before, after, kConditionReadable);
+      readable != nullptr && readable->status == kFalse) {
+    events.push_back({.warning = true, .reason = readable->reason, .note = readable->message});
   }
   if (const auto* limited = News(before, after, kConditionLimited);
       limited != nullptr && limited->status == kTrue) {
@@ -86,6 +90,8 @@ std::vector<JobEvent> EventsOf(const api::JobStatus& before, const api::JobStatu
   } else if (after.phase == api::JobPhase::kFailed) {
     events.push_back(
         {.warning = true, .reason = ReasonOf(after, kConditionFailed), .note = after.reason});
+  } else if (after.phase == api::JobPhase::kTerminating) {
+    events.push_back({.reason = "Terminating", .note = after.reason});
   } else if (after.phase == api::JobPhase::kSuspended) {
     events.push_back({.reason = "Suspended", .note = "all learners have left"});
   } else if (after.phase == api::JobPhase::kRunning && before.phase == api::JobPhase::kStarting) {

@@ -113,6 +113,21 @@ void CollectPods(const JobView& view, Outcome& outcome) {
   }
 }
 
+// The address, the keys and the policies of a coordinator that nobody needs any longer.
+void RemoveService(const JobView& view, Outcome& outcome) {
+  if (view.coordinators.empty() && view.service && !view.service->meta.deleted) {
+    outcome.actions.emplace_back(DeleteService{view.service->meta.uid});
+  }
+}
+
+// A job that is being deleted gets no other coordinator: the garbage collector may be removing what
+// it owns.
+void EndCoordinator(const JobView& view, WallTime now, Outcome& outcome) {
+  if (HasLiveLearners(view)) return;
+  Append(DecideCoordinator(view, /*needed=*/false, now).actions, outcome.actions);
+  RemoveService(view, outcome);
+}
+
 // Removes what is left of a finished job, except ended pods whose logs somebody may want.
 void CleanUp(const JobView& view, WallTime now, Outcome& outcome) {
   const bool completed = view.job->status.phase == api::JobPhase::kSucceeded;
@@ -128,11 +143,7 @@ void CleanUp(const JobView& view, WallTime now, Outcome& outcome) {
   if (HasLastStats(view, now)) {
     outcome.look_again = now + std::chrono::seconds(1);
   } else {
-    Append(DecideCoordinator(view, /*needed=*/false, now).actions, outcome.actions);
-    // Nobody needs its address, its keys and its policies any longer.
-    if (view.coordinators.empty() && view.service && !view.service->meta.deleted) {
-      outcome.actions.emplace_back(DeleteService{view.service->meta.uid});
-    }
+    EndCoordinator(view, now, outcome);
   }
 }
 
@@ -160,7 +171,7 @@ std::optional<FatalFailure> JudgeDeadline(const JobView& view, const LifecycleOp
                                           WallTime now, Outcome& outcome) {
   const auto& deadline = view.job->spec.active_deadline;
   const std::optional<WallTime> started = TimeOf(view, view.job->status.share.start_time);
-  if (!deadline || !started || view.job->spec.suspend) return std::nullopt;
+  if (!deadline || !started || IsSuspended(view)) return std::nullopt;
   if (now < *started + *deadline) {
     KeepEarliest(*started + *deadline, outcome.look_again);
     return std::nullopt;
@@ -177,11 +188,13 @@ std::optional<FatalFailure> JudgeDeadline(const JobView& view, const LifecycleOp
 
 void Admit(const JobView& view, const std::optional<JobPlan>& plan, const LifecycleOptions& options,
            WallTime now, Outcome& outcome) {
-  if (view.job->spec.suspend) {
+  if (IsSuspended(view)) {
     // Its template may be changed now: it is checked again when the job is resumed.
     outcome.soft_state.checked_template.check.reset();
     SetCondition(outcome.status, kConditionAdmitted,
-                 {api::ConditionStatus::kFalse, "Suspended", "spec.suspend is true"},
+                 view.job->meta.deleted
+                     ? Verdict{api::ConditionStatus::kFalse, "Deleted", "the job is being deleted"}
+                     : Verdict{api::ConditionStatus::kFalse, "Suspended", "spec.suspend is true"},
                  view.job->meta.generation, now);
     return;
   }
@@ -219,6 +232,10 @@ void Admit(const JobView& view, const std::optional<JobPlan>& plan, const Lifecy
 
 void ProvideCoordinator(const JobView& view, int target, const LifecycleOptions& options,
                         WallTime now, Outcome& outcome) {
+  if (view.job->meta.deleted) {
+    EndCoordinator(view, now, outcome);
+    return;
+  }
   const bool needed = target > 0 || HasLiveLearners(view);
   CoordinatorOutcome coordinator = DecideCoordinator(view, needed, now);
   KeepEarliest(coordinator.look_again, outcome.look_again);
@@ -283,6 +300,21 @@ void ReportReadable(const JobView& view, WallTime now, api::JobStatus& status) {
   if (!continues) SetReason(status, view.unreadable);
 }
 
+// Says why nothing is done for the job. If even its conditions are not understood, nothing is said.
+void LeaveAlone(const JobView& view, WallTime now, Outcome& outcome) {
+  const std::string& why = view.job->unreadable_status;
+  if (why.starts_with("status.conditions") || why.starts_with("status:")) return;
+  const std::string remark =
+      why +
+      "; a newer version of the operator may have written it: nothing is done for the job "
+      "until such a version runs, or the job is deleted; its learners continue to train";
+  SetReason(outcome.status, remark);
+  SetCondition(outcome.status, kConditionReadable,
+               {api::ConditionStatus::kFalse, "StatusNotUnderstood", remark},
+               view.job->meta.generation, now);
+  outcome.write_status = outcome.status != view.job->status;
+}
+
 void EndQuarantine(const JobView& view, WallTime now, api::JobStatus& status) {
   if (api::FindCondition(status, kConditionQuarantined) == nullptr) return;
   SetCondition(status, kConditionQuarantined,
@@ -313,6 +345,24 @@ void ReportLimits(const JobView& view, const std::optional<JobPlan>& plan, WallT
                                          "no limit reduces what the job asks for"}
                                : Verdict{api::ConditionStatus::kTrue, "BeyondLimits", limited},
                view.job->meta.generation, now);
+}
+
+// The plan's reason would say that the job is suspended.
+void ReportDeletion(const JobView& view, api::JobStatus& status) {
+  if (!view.job->meta.deleted) return;
+  status.share.desired_learners = 0;
+  status.share.entitlement = 0;
+  SetReason(status, HasLiveLearners(view)
+                        ? "being deleted: its learners leave"
+                        : "being deleted: nothing of it runs, a finalizer keeps the object");
+}
+
+// A deleted job whose spec is not understood cannot be planned.
+void EndUnreadable(const JobView& view, WallTime now, Outcome& outcome) {
+  Append(TerminateLearners(view, /*completed=*/false, now).actions, outcome.actions);
+  EndCoordinator(view, now, outcome);
+  outcome.status.phase = api::JobPhase::kTerminating;
+  ReportDeletion(view, outcome.status);
 }
 
 // Whether there is something to report: for a new job, once it is admitted or refused.
@@ -392,19 +442,22 @@ Outcome ReportQuarantine(const JobView& view, WallTime now) {
 }
 
 bool IsPlanned(const JobView& view) {
-  if (!view.job->unreadable.empty()) return false;
-  if (view.job->meta.deleted || view.job->status.finished()) return false;
-  return TrainingOf(view).has_value() || HasLiveLearners(view);
+  if (!view.job->unreadable.empty() || !view.job->unreadable_status.empty()) return false;
+  if (view.job->status.finished()) return false;
+  return HasLiveLearners(view) || (TrainingOf(view) && !view.job->meta.deleted);
 }
 
 Outcome ReconcileJob(const JobView& view, const std::optional<JobPlan>& plan,
                      const LifecycleOptions& options, WallTime now) {
   Outcome outcome{.status = view.job->status, .soft_state = view.soft_state};
-  if (view.job->meta.deleted) return outcome;  // the garbage collector removes what it owns
+  if (!view.job->unreadable_status.empty()) {
+    LeaveAlone(view, now, outcome);
+    return outcome;
+  }
   if (view.job->status.finished()) {
     SearchPods(view, now, outcome);
     CleanUp(view, now, outcome);
-    DeleteInTime(view, options, now, outcome);
+    if (!view.job->meta.deleted) DeleteInTime(view, options, now, outcome);
     FinishOutcome(view, std::nullopt, now, outcome);
     return outcome;
   }
@@ -412,6 +465,7 @@ Outcome ReconcileJob(const JobView& view, const std::optional<JobPlan>& plan,
   EndQuarantine(view, now, outcome.status);
   if (!view.job->unreadable.empty()) {
     if (outcome.status.phase == api::JobPhase::kNew) outcome.status.phase = api::JobPhase::kQueued;
+    if (view.job->meta.deleted) EndUnreadable(view, now, outcome);
     FinishOutcome(view, std::nullopt, now, outcome);
     return outcome;
   }
@@ -440,6 +494,7 @@ Outcome ReconcileJob(const JobView& view, const std::optional<JobPlan>& plan,
     AskWhyNotMounted(view, now, outcome);
     KeepEarliest(NextProblemCheck(view, now), outcome.look_again);
     outcome.status.phase = PhaseOf(view, plan);
+    ReportDeletion(view, outcome.status);
     ReportConditions(view, plan, failures, now, outcome.status);
     ReportCheckpoints(view, now, outcome.status);
   }

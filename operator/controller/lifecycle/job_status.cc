@@ -172,6 +172,7 @@ void ReportPlan(const planner::Decision& decision, WallTime now, api::JobStatus&
 api::JobPhase PhaseOf(const JobView& view, const std::optional<JobPlan>& plan) {
   using enum api::JobPhase;
   const bool live = HasLiveLearners(view);
+  if (view.job->meta.deleted) return kTerminating;
   if (view.job->spec.suspend) return live ? kResizing : kSuspended;
   if (!plan || plan->decision.to == 0) return live ? kResizing : kQueued;
   if (!KnowsMembers(view)) return PhaseWithoutMembers(view);
@@ -206,7 +207,8 @@ void ReportConditions(const JobView& view, const std::optional<JobPlan>& plan,
     verdict = {kFalse, problem->reason, problem->message};
   } else if (StillKept(plan, told)) {
     verdict = {told->status, told->reason, told->message};
-  } else if (status.phase == api::JobPhase::kQueued || status.phase == api::JobPhase::kSuspended) {
+  } else if (status.phase == api::JobPhase::kQueued || status.phase == api::JobPhase::kSuspended ||
+             status.phase == api::JobPhase::kTerminating) {
     const bool vain = plan && NeedsUserAction(plan->decision.reason.code);
     verdict = {kFalse, vain ? std::string(ToString(plan->decision.reason.code)) : phase,
                status.reason};

@@ -18,6 +18,8 @@ using std::chrono::seconds;
 constexpr seconds kMountTime{20};
 // A coordinator that has not answered for this long is reported.
 constexpr seconds kUnreachableAfter{15};
+// One that refuses plans is replaced after this time, unless it was replaced shortly before.
+constexpr seconds kRefusedAfter{10};
 // Importing a framework and building a large model takes well under a minute.
 constexpr seconds kHelloTime{60};
 
@@ -143,6 +145,7 @@ std::optional<WallTime> NextProblemCheck(const JobView& view, WallTime now) {
     consider(RunningSince(pod, kCoordinatorContainer), kHelloTime);
   }
   consider(view.coordinator.silent_since, kUnreachableAfter);
+  consider(view.coordinator.refused_since, kRefusedAfter);
   return earliest;
 }
 
@@ -169,6 +172,14 @@ std::optional<Problem> FindProblem(const JobView& view, const std::string& last_
         .message = view.soft_state.refusals.message};
   }
   const CoordinatorView& coordinator = view.coordinator;
+  if (coordinator.refused_since && now >= *coordinator.refused_since + kRefusedAfter) {
+    return Problem{
+        .reason = "PlanRefused",
+        .message =
+            "the job's coordinator refuses the operator's plans, because it has one of a "
+            "later leader: the operator's Lease was deleted or restored, or the "
+            "coordinator makes it up; it is being replaced, training continues"};
+  }
   if (coordinator.reachable && coordinator.progress &&
       !coordinator.progress->problem_reason.empty()) {
     return Problem{.reason = coordinator.progress->problem_reason,

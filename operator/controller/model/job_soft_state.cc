@@ -17,7 +17,11 @@ std::vector<Eviction> ObserveJob(JobView& view, WallTime now) {
   ObserveService(*view.job, view.learners, view.membership.half_life, now, state.meter);
   ObserveTimes(view.job->status, now, state.times_ahead);
   ObserveTemplate(*view.job, view.learners, state.checked_template);
-  if (view.coordinator.reachable) state.coordinator_retry.tries = 0;
+  // One that answers may yet refuse each plan.
+  const auto& progress = view.coordinator.progress;
+  const bool is_useful = view.coordinator.reachable && !view.coordinator.refused_since &&
+                         progress && progress->plan_accepted;
+  if (is_useful) state.coordinator_retry.tries = 0;
   return first_look ? std::vector<Eviction>() : evictions;
 }
 

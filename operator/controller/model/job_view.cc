@@ -37,6 +37,10 @@ bool HasLiveLearners(const JobView& view) {
   return !std::ranges::all_of(view.learners, &api::Pod::ended);
 }
 
+bool IsSuspended(const JobView& view) {
+  return view.job->spec.suspend || view.job->meta.deleted.has_value();
+}
+
 std::shared_ptr<const planner::PodNeeds> NeedsOfLearner(const JobView& view) {
   const AdmittedNeeds* admitted = AdmittedNeedsOf(*view.job, view.soft_state.checked_template);
   return admitted != nullptr ? admitted->needs : view.needs;

@@ -22,6 +22,9 @@ struct CoordinatorView {
   std::shared_ptr<const Progress> progress;  // the newest of the current term; null: none yet
   std::optional<WallTime> silent_since;      // has not answered since then; nullopt: it answers
   bool reachable = false;                    // answered the last call
+  // Since when it has reported a plan of a later leader, and takes none of ours; nullopt: it does
+  // not. Only a leader that still leads can replace it.
+  std::optional<WallTime> refused_since;
 };
 
 // All that is known of one job at an instant. Thousands of jobs may wait, so a view is small: data
@@ -60,6 +63,9 @@ std::string NodeOf(const api::Pod& pod);
 // The number of learners that the job's program wants to train on; nullopt: any number.
 std::optional<int> LearnersAsked(const JobView& view);
 bool HasLiveLearners(const JobView& view);
+// Whether the job is to hold no GPU: its owner suspends it, or has deleted it. A finalizer may keep
+// a deleted job for any time.
+bool IsSuspended(const JobView& view);
 // The needs of one learner of the current template: as the API server admits it if that is known,
 // else as the template says. Null: neither is known.
 std::shared_ptr<const planner::PodNeeds> NeedsOfLearner(const JobView& view);

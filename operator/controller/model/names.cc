@@ -44,9 +44,20 @@ bool HasLabel(const api::Pod& pod, std::string_view label, std::string_view valu
   return found != pod.meta.labels.end() && found->second == value;
 }
 
-bool IsPodOf(const api::Pod& pod, const api::ObjectMeta& job, std::string_view role) {
-  return IsControlledBy(pod.meta, job) && HasLabel(pod, kLabelJobUid, job.uid) &&
-         HasLabel(pod, kLabelRole, role);
+bool HasRoleIn(const api::Pod& pod, const api::ObjectMeta& job, std::string_view role) {
+  return HasLabel(pod, kLabelJobUid, job.uid) && HasLabel(pod, kLabelRole, role);
+}
+
+bool IsMadeAsLearner(const api::Pod& pod, const api::ObjectMeta& job) {
+  const std::optional<int> number = LearnerNumber(pod);
+  return HasRoleIn(pod, job, kRoleLearner) && number && *number < kMaxLearnerNumber &&
+         pod.meta.name == LearnerPodName(job, *number);
+}
+
+bool IsMadeAsCoordinator(const api::Pod& pod, const api::ObjectMeta& job) {
+  const std::optional<std::int64_t> term = CoordinatorTerm(pod);
+  return HasRoleIn(pod, job, kRoleCoordinator) && term &&
+         pod.meta.name == CoordinatorPodName(job, *term);
 }
 
 }  // namespace
@@ -99,15 +110,15 @@ bool IsControlledBy(const api::ObjectMeta& object, const api::ObjectMeta& job) {
 }
 
 bool IsLearnerOf(const api::Pod& pod, const api::ObjectMeta& job) {
-  const std::optional<int> number = LearnerNumber(pod);
-  return IsPodOf(pod, job, kRoleLearner) && number && *number < kMaxLearnerNumber &&
-         pod.meta.name == LearnerPodName(job, *number);
+  return IsControlledBy(pod.meta, job) && IsMadeAsLearner(pod, job);
 }
 
 bool IsCoordinatorOf(const api::Pod& pod, const api::ObjectMeta& job) {
-  const std::optional<std::int64_t> term = CoordinatorTerm(pod);
-  return IsPodOf(pod, job, kRoleCoordinator) && term &&
-         pod.meta.name == CoordinatorPodName(job, *term);
+  return IsControlledBy(pod.meta, job) && IsMadeAsCoordinator(pod, job);
+}
+
+bool IsMadeFor(const api::Pod& pod, const api::ObjectMeta& job) {
+  return IsMadeAsLearner(pod, job) || IsMadeAsCoordinator(pod, job);
 }
 
 }  // namespace pliant::controller

@@ -77,5 +77,7 @@ bool IsControlledBy(const api::ObjectMeta& object, const api::ObjectMeta& job);
 // pod can write them.
 bool IsLearnerOf(const api::Pod& pod, const api::ObjectMeta& job);
 bool IsCoordinatorOf(const api::Pod& pod, const api::ObjectMeta& job);
+// Whether it is one of the two, apart from its owner.
+bool IsMadeFor(const api::Pod& pod, const api::ObjectMeta& job);
 
 }  // namespace pliant::controller

@@ -31,7 +31,8 @@ double Decayed(double gpu_seconds, std::chrono::duration<double> age,
 
 void ObserveWaiting(const api::ElasticTrainingJob& job, WallTime now, ServiceMeter& meter) {
   const api::JobStatus& status = job.status;
-  const bool waits = status.share.desired_learners == 0 && !job.spec.suspend && !status.finished();
+  const bool waits = status.share.desired_learners == 0 && !job.spec.suspend && !job.meta.deleted &&
+                     !status.finished();
   if (!waits) {
     meter.waiting_since.reset();
   } else if (!meter.waiting_since) {

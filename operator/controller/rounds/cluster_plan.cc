@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/earliest.h"
+
 namespace pliant::controller {
 namespace {
 
@@ -36,6 +38,7 @@ bool IsNewsFor(const JobView& view, const planner::Decision& decision, WallTime 
       decision.entitlement != status.share.entitlement) {
     return true;
   }
+  if (view.job->meta.deleted) return false;  // its status tells of the deletion
   // A job that an earlier version admitted gets its minimum with the next write.
   const std::optional<int>& minimum = status.share.admitted_minimum;
   if (minimum && minimum != decision.minimum) return true;
@@ -119,6 +122,7 @@ void ClusterPlan::TryAlone(const JobView& view, WallTime now) {
 const planner::Plan& ClusterPlan::Make(WallTime now) {
   const CrashNotes::Mark busy = CrashNotes::BusyWithPlan(crash_notes_);
   plan_ = planner::MakePlan(builder_.Build(now), policy_, fits_);
+  KeepEarliest(builder_.again_at(), plan_.again_at);
   return plan_;
 }
 

@@ -79,12 +79,12 @@ void ReportJobs(const JobTable::Views& views, const planner::Plan& plan,
   using enum api::JobPhase;
   int quarantined = 0;
   std::map<api::JobPhase, int> phases;
-  for (const auto phase :
-       {kQueued, kStarting, kRunning, kResizing, kRecovering, kSuspended, kSucceeded, kFailed}) {
+  for (const auto phase : {kQueued, kStarting, kRunning, kResizing, kRecovering, kSuspended,
+                           kTerminating, kSucceeded, kFailed}) {
     phases[phase] = 0;
   }
   for (const auto& [key, view] : views) {
-    if (!is_there(view.job->meta.uid)) continue;
+    if (!is_there(view.job->meta.uid) || !view.job->unreadable_status.empty()) continue;
     if (QuarantineOf(crash_notes, view.job->meta) != Quarantine::kNone) ++quarantined;
     const api::JobPhase phase = view.job->status.phase;
     ++phases[phase == kNew ? kQueued : phase];

@@ -25,7 +25,7 @@ bool IsAwake(const JobView& view) { return !view.coordinators.empty() || HasLive
 // Whether its current template still has to be checked.
 bool AwaitsCheck(const JobView& view) {
   const api::JobSpec& spec = view.job->spec;
-  if (view.job->status.finished() || spec.suspend) return false;
+  if (view.job->status.finished() || IsSuspended(view)) return false;
   if (IsAdmitted(spec, view.job->status) && !NeedsAreGuessed(view)) return false;
   return spec.learner_template.error.empty() && CurrentTemplateCheck(view) == nullptr;
 }
@@ -86,6 +86,7 @@ PlanningLoop::PlanningLoop(PlanningLoopParts parts, PlanningLoopOptions options)
                        .request_round = [this] { rounds_.Request(); }}),
       placeholders_(PartsOfNodeRequests(), options_.placeholders),
       provisioning_(PartsOfNodeRequests(), options_.placeholders),
+      orphans_(PartsOfNodeRequests(), parts_.table),
       rounds_(parts_.loop, {.pace = options_.pace,
                             .now = options_.now,
                             .is_current = [this] { return parts_.table.stores().current(); },
@@ -95,6 +96,10 @@ PlanningLoop::PlanningLoop(PlanningLoopParts parts, PlanningLoopOptions options)
   for (const auto& pod : stores.pods.All()) {
     plan_.SeePod({ToKey(pod->meta), nullptr, pod});
     placeholders_.See({ToKey(pod->meta), nullptr, pod});
+    orphans_.See({ToKey(pod->meta), nullptr, pod});
+  }
+  for (const auto& service : stores.services.All()) {
+    orphans_.See({ToKey(service->meta), nullptr, service});
   }
   for (const auto& quota : stores.quotas.All()) {
     plan_.SeeQuota({ToKey(quota->meta), nullptr, quota});
@@ -123,6 +128,7 @@ void PlanningLoop::OnJobChange(const kube::Store<api::ElasticTrainingJob>::Chang
 void PlanningLoop::OnPodChange(const kube::Store<api::Pod>::Change& change) {
   const bool matters = plan_.SeePod(change);
   placeholders_.See(change);
+  orphans_.See(change);
   if (const auto owners = parts_.table.OwnersIn(change); !owners.empty()) {
     LookAt(owners);
   } else if (matters) {
@@ -147,6 +153,7 @@ void PlanningLoop::OnQueueBookChange() {
 }
 
 void PlanningLoop::OnServiceChange(const kube::Store<api::Service>::Change& change) {
+  orphans_.See(change);
   LookAt(parts_.table.OwnersIn(change));
 }
 
@@ -178,6 +185,7 @@ std::optional<WallTime> PlanningLoop::RunRound(WallTime now) {
   const PlannedCluster cluster{plan_.snapshot(), plan_.plan()};
   KeepEarliest(queue_reporter_.Report(cluster, now), again_at);
   KeepEarliest(RequestNodes(cluster, now), again_at);
+  KeepEarliest(orphans_.Reconcile(now), again_at);
   return again_at;
 }
 
@@ -360,6 +368,7 @@ void PlanningLoop::OnResult(const BatchOrder& order, const BatchResult& result, 
 
 void PlanningLoop::Report() {
   ReportQueues(plan_.snapshot(), plan_.plan(), parts_.metrics);
+  parts_.metrics.SetOrphans(orphans_.Stats());
   ReportJobs(
       views_, plan_.plan(), parts_.crash_notes,
       [this](const std::string& uid) { return dispatcher_.KeyOfJob(uid) != nullptr; },

@@ -20,6 +20,7 @@
 #include "operator/controller/rounds/cluster_plan.h"
 #include "operator/controller/rounds/crash_notes.h"
 #include "operator/controller/rounds/leavers.h"
+#include "operator/controller/rounds/orphans.h"
 #include "operator/controller/rounds/placeholders.h"
 #include "operator/controller/rounds/provisioning_requests.h"
 #include "operator/controller/rounds/queue_reporter.h"
@@ -117,6 +118,7 @@ class PlanningLoop {
   QueueReporter queue_reporter_;
   Placeholders placeholders_;
   ProvisioningRequests provisioning_;
+  Orphans orphans_;
   std::uint64_t book_version_ = 0;
   Rounds rounds_;
 };

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/bounded.h"
+#include "base/earliest.h"
 #include "operator/controller/lifecycle/admission.h"
 #include "operator/controller/model/names.h"
 #include "operator/controller/objects/placeholder_pod.h"
@@ -105,19 +106,6 @@ planner::NodeView NodeViewOf(const api::Node& node, const std::string& resource)
   return view;
 }
 
-// The node where a pod that is no learner takes room; "": it takes none yet. A gated pod takes
-// none, not even a learner of a job that is gone. Anybody who may create a pod may pin it to a node
-// that has no room for it: so before the scheduler has decided, only pins of pods with a controller
-// count.
-std::string RoomTakenOn(const api::Pod& pod) {
-  if (pod.ended()) return "";
-  if (!pod.node_name.empty()) return pod.node_name;
-  if (!pod.scheduling_gates.empty()) return "";
-  if (!pod.nominated_node_name.empty()) return pod.nominated_node_name;
-  const bool pinned_by_controller = pod.of_daemon_set || !pod.meta.owner_uid.empty();
-  return pinned_by_controller ? pod.planned_node : "";
-}
-
 // Which resources count as GPUs in some pool.
 std::set<std::string> ResourcesOf(const std::vector<planner::PoolView>& pools) {
   std::set<std::string> resources{""};
@@ -180,6 +168,7 @@ planner::JobView PlannerView(const JobView& view) {
   const std::optional<api::FrozenTraining> training = TrainingOf(view);
   planner::JobView planned = PlannedFrom(job.spec, NeedsOfLearner(view).get());
   planned.key = {.name_space = job.meta.name_space, .name = job.meta.name, .uid = job.meta.uid};
+  planned.suspended = IsSuspended(view);
   planned.pool = view.membership.pool;
   planned.queue_refusal = view.membership.refusal;
   planned.learners_asked = LearnersAsked(view);
@@ -197,7 +186,7 @@ planner::JobView PlannerView(const JobView& view) {
     // A job that lost its admission still has learners: they are drained.
     planned.suspended = true;
   }
-  planned.finished = job.status.finished() || job.meta.deleted.has_value();
+  planned.finished = job.status.finished();
   planned.submitted = job.meta.created;
   planned.waiting.since = view.soft_state.meter.waiting_since;
   planned.waiting.attained_gpu_seconds = WholeGpuSeconds(view.soft_state.meter.recent_gpu_seconds);
@@ -237,20 +226,23 @@ void SnapshotBuilder::SeePod(const kube::Store<api::Pod>::Change& change) {
     if (const auto there = foreign_usage_.find(RoomTakenOn(*change.before));
         there != foreign_usage_.end()) {
       there->second.pods.erase(change.key);
-      there->second.sum.reset();
+      there->second.use.reset();
       if (there->second.pods.empty()) foreign_usage_.erase(there);
     }
   }
   SeeGpus(change);
   SeePending(change);
   labelled_.erase(change.key);
+  unjudged_.erase(change.key);
   if (change.after == nullptr) return;
   if (IsLabelled(*change.after)) {
     labelled_.emplace(change.key, change.after);
   } else if (const std::string node = RoomTakenOn(*change.after); !node.empty()) {
     ForeignUsage& there = foreign_usage_[node];
     there.pods.insert_or_assign(change.key, change.after);
-    there.sum.reset();
+    there.use.reset();
+  } else if (!RoomClaimedOn(*change.after).empty()) {
+    unjudged_.emplace(change.key, change.after);
   }
 }
 
@@ -268,30 +260,51 @@ void SnapshotBuilder::SeeGpus(const kube::Store<api::Pod>::Change& change) {
 }
 
 void SnapshotBuilder::SeePending(const kube::Store<api::Pod>::Change& change) {
-  const auto& pod = change.after;
-  const bool is_pending = pod != nullptr && pod->unschedulable && !IsLabelled(*pod) &&
-                          !pod->ended() && !pod->deleting() && pod->asks.needs != nullptr &&
-                          pod->nominated_node_name.empty();
-  if (is_pending) {
-    pending_[change.key] = pod;
+  const auto is_pending = [](const auto& pod) {
+    return pod != nullptr && pod->unschedulable && !IsLabelled(*pod) && !pod->ended() &&
+           !pod->deleting() && pod->asks.needs != nullptr && pod->nominated_node_name.empty();
+  };
+  if (is_pending(change.before)) {
+    const auto of_namespace = pending_.find(change.key.ns);
+    of_namespace->second.erase({change.before->meta.created, change.key.name});
+    if (of_namespace->second.empty()) pending_.erase(of_namespace);
     pending_changed_ = true;
-  } else if (pending_.erase(change.key) > 0) {
+  }
+  if (is_pending(change.after)) {
+    pending_[change.key.ns][{change.after->meta.created, change.key.name}] = change.after;
     pending_changed_ = true;
   }
 }
 
+// Without a pool that yields, nobody reads them.
 void SnapshotBuilder::FillPending() {
   if (!std::exchange(pending_changed_, false)) return;
   snapshot_.pending.clear();
+  if (std::ranges::none_of(snapshot_.pools, &planner::PoolView::yields)) return;
+  std::vector<const api::Pod*> pods;
+  for (const auto& [name_space, of_namespace] : pending_) {
+    for (const auto& [age, pod] : of_namespace | std::views::take(kMaxPendingOfNamespace)) {
+      pods.push_back(pod.get());
+    }
+  }
+  if (pods.size() > kMaxPending) {
+    const auto age = [](const api::Pod* pod) {
+      return std::tie(pod->meta.created, pod->meta.name_space, pod->meta.name);
+    };
+    std::ranges::nth_element(pods, pods.begin() + kMaxPending, {}, age);
+    pods.resize(kMaxPending);
+    std::ranges::sort(pods, {}, age);
+  }
   for (const std::string& resource : ResourcesOf(snapshot_.pools)) {
-    for (const auto& [key, pod] : pending_) {
-      planner::PendingPod pending{.name_space = key.ns,
-                                  .name = key.name,
-                                  .resource = resource,
-                                  .needs = *pod->asks.needs,
-                                  .since = pod->meta.created};
-      pending.needs.resources.gpus = pod->requests.GpusOf(resource);
-      if (pending.needs.resources.gpus > 0) snapshot_.pending.push_back(std::move(pending));
+    for (const api::Pod* pod : pods) {
+      const std::int64_t gpus = pod->requests.GpusOf(resource);
+      if (gpus == 0) continue;
+      snapshot_.pending.push_back({.name_space = pod->meta.name_space,
+                                   .name = pod->meta.name,
+                                   .resource = resource,
+                                   .gpus = gpus,
+                                   .asks = pod->asks,
+                                   .since = pod->meta.created});
     }
   }
 }
@@ -332,13 +345,13 @@ void SnapshotBuilder::FillBudgets(const Ours& ours) {
   }
 }
 
-const planner::Resources& SnapshotBuilder::ForeignUsage::Sum(const std::string& counted) {
-  if (!sum || resource != counted) {
-    sum.emplace();
+const UseOfNode& SnapshotBuilder::ForeignUsage::Use(const std::string& counted) {
+  if (!use || resource != counted) {
+    use.emplace();
     resource = counted;
-    for (const auto& [key, pod] : pods) *sum += pod->requests.CountedAs(resource);
+    for (const auto& [key, pod] : pods) use->Add(key.ns, pod->requests.CountedAs(resource));
   }
-  return *sum;
+  return *use;
 }
 
 void SnapshotBuilder::SeeJob(const kube::NamespacedName& key, const JobView* planned) {
@@ -365,24 +378,45 @@ void SnapshotBuilder::FillForeign(const Ours& ours) {
   struct Place {
     planner::NodeView* node = nullptr;
     std::string resource;  // of its pool
+    UseOfNode use;
   };
   std::unordered_map<std::string_view, Place> places;
   for (planner::NodeView& node : snapshot_.nodes) {
     Place& place = places[node.name];
-    place = {&node, book_.ResourceOf(node.pool)};
-    node.foreign = {};
+    place = {.node = &node, .resource = book_.ResourceOf(node.pool), .use = {}};
     if (const auto here = foreign_usage_.find(node.name); here != foreign_usage_.end()) {
-      node.foreign += here->second.Sum(place.resource);
+      place.use = here->second.Use(place.resource);
     }
   }
+  std::vector<const api::Pod*> unjudged;
+  for (const auto& [key, pod] : unjudged_) unjudged.push_back(pod.get());
   for (const auto& [key, pod] : labelled_) {
-    const auto there = places.find(RoomTakenOn(*pod));
-    if (there == places.end()) continue;
-    const auto& [node, resource] = there->second;
-    const planner::Resources taken = pod->requests.CountedAs(resource);
     const auto counted = ours.find(pod->meta.uid);
+    std::string node = RoomTakenOn(*pod);
+    if (counted != ours.end() && node.empty()) node = RoomClaimedOn(*pod);
+    if (counted == ours.end() && node.empty()) unjudged.push_back(pod.get());
+    const auto there = places.find(node);
+    if (there == places.end()) continue;
+    Place& place = there->second;
+    const planner::Resources taken = pod->requests.CountedAs(place.resource);
     // A learner counts with its job's needs; what it was admitted with beyond those is foreign use.
-    node->foreign += counted == ours.end() ? taken : ExcessOf(taken, *counted->second);
+    place.use.Add(key.ns, counted == ours.end() ? taken : ExcessOf(taken, *counted->second));
+  }
+  again_at_.reset();
+  for (const api::Pod* pod : unjudged) {
+    const auto there = places.find(RoomClaimedOn(*pod));
+    const WallTime until = pod->meta.created + kUnjudged;
+    if (there == places.end() || until <= snapshot_.now) continue;
+    KeepEarliest(until, again_at_);
+    Place& place = there->second;
+    const planner::Resources taken = pod->requests.CountedAs(place.resource);
+    // The scheduler is about to refuse a pod that would not fit next to the others.
+    if (planner::Fits(taken, place.node->allocatable - place.use.sum))
+      place.use.Add(pod->meta.name_space, taken);
+  }
+  for (auto& [name, place] : places) {
+    place.node->foreign = place.use.sum;
+    place.node->foreign_users = place.use.Users();
   }
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -14,6 +16,7 @@
 #include "operator/api/pod.h"
 #include "operator/api/resource_quota.h"
 #include "operator/controller/model/job_view.h"
+#include "operator/controller/rounds/room_of_pods.h"
 #include "operator/kube/store.h"
 #include "operator/planner/cluster_snapshot.h"
 
@@ -23,14 +26,19 @@ namespace pliant::controller {
 // and jobs, and a plan is needed whenever a few of them have changed.
 class SnapshotBuilder {
  public:
+  // Pods of others that wait for a node: the oldest of each namespace, and of all.
+  static constexpr std::size_t kMaxPendingOfNamespace = 256;
+  static constexpr std::size_t kMaxPending = 2048;
+
   // `book` outlives the builder. Placeholders are pods of the operator's namespace.
   SnapshotBuilder(const QueueBook& book, std::string operator_ns)
       : book_(book), operator_ns_(std::move(operator_ns)) {}
 
   void SeeNode(const kube::Store<api::Node>::Change& change);
   // Called for all pods of the cluster. Learners of the jobs seen count for their jobs; all others
-  // take room on their nodes, even if the scheduler has only nominated the node, or their
-  // controller has only pinned them to it. Placeholders take none: they go when a learner comes.
+  // take room on their nodes, even if the scheduler has only nominated the node. A pod that its
+  // controller has pinned to a node takes room there until the scheduler judges it, but at most for
+  // kUnjudged. Placeholders take none: they go when a learner comes.
   void SeePod(const kube::Store<api::Pod>::Change& change);
   void SeeQuota(const kube::Store<api::ResourceQuota>::Change& change);
   // The job as it is now; null: it is not planned, or gone.
@@ -42,6 +50,8 @@ class SnapshotBuilder {
   const planner::ClusterSnapshot& Frame();
   // The snapshot that was built last.
   const planner::ClusterSnapshot& snapshot() const { return snapshot_; }
+  // When the passing of time alone changes that snapshot; absent: never.
+  std::optional<WallTime> again_at() const { return again_at_; }
 
  private:
   template <typename T>
@@ -51,10 +61,10 @@ class SnapshotBuilder {
   // changes: sums saturate, so that nothing can be subtracted from them.
   struct ForeignUsage {
     std::map<kube::NamespacedName, std::shared_ptr<const api::Pod>> pods;
-    std::optional<planner::Resources> sum;
-    std::string resource;  // that `sum` counts as GPUs
+    std::optional<UseOfNode> use;
+    std::string resource;  // that `use` counts as GPUs
 
-    const planner::Resources& Sum(const std::string& resource);
+    const UseOfNode& Use(const std::string& resource);
   };
 
   struct Learners {
@@ -89,6 +99,9 @@ class SnapshotBuilder {
   std::uint64_t node_versions_ = 0;
   Changes<planner::JobView> changed_jobs_;
   std::map<std::string, ForeignUsage> foreign_usage_;  // by node
+  // Pods that are not labelled as ours, and that wait for the scheduler's word on the node to which
+  // their controller has pinned them.
+  std::map<kube::NamespacedName, std::shared_ptr<const api::Pod>> unjudged_;
   // Pods whose labels say that they belong to a job. Whether they do is checked each time: jobs
   // come and go.
   std::map<kube::NamespacedName, std::shared_ptr<const api::Pod>> labelled_;
@@ -97,8 +110,11 @@ class SnapshotBuilder {
   // Pods that ask for GPUs, are not labelled as ours and have not ended: they count on any node. By
   // namespace, then name.
   std::map<std::string, std::map<std::string, std::shared_ptr<const api::Pod>>> others_gpus_;
-  std::map<kube::NamespacedName, std::shared_ptr<const api::Pod>> pending_;
+  // Pods that wait for a node with GPUs. By namespace, then from the oldest on.
+  std::map<std::string, std::map<std::pair<WallTime, std::string>, std::shared_ptr<const api::Pod>>>
+      pending_;
   bool pending_changed_ = false;
+  std::optional<WallTime> again_at_;
   planner::ClusterSnapshot snapshot_;  // nodes and jobs sorted by name
 };
 

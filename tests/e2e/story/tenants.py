@@ -20,6 +20,9 @@ _VICTIM = "victim"
 _VICTIM_GPUS = 4
 _ENDLESS = 1_000_000
 _SECONDS = 120.0
+# Two looks for the job, a minute apart, and the learners' grace period.
+_ORPHANS_SECONDS = 300.0
+_FINALIZER = "example.com/hold"
 _OBJECTS = "services,secrets,networkpolicies"
 _QUOTA = {
     "apiVersion": "v1",
@@ -69,8 +72,14 @@ class _Tenants:
             pace.set_pace(self.admin, name, pace.MILLISECONDS)
             self.tenant.apply(job)
 
-    def wait(self, what: str, probe: Callable[[], bool]) -> None:
-        wait(self.admin, self.screen, what, probe, _SECONDS)
+    def wait(self, what: str, probe: Callable[[], bool], seconds: float = _SECONDS) -> None:
+        wait(self.admin, self.screen, what, probe, seconds)
+
+    def delete(self, *names: str) -> None:
+        self.tenant.run("delete", "elastictrainingjobs", *names, "--wait", "--timeout=120s")
+
+    def objects_of(self, uid: str, kinds: str) -> Sequence[str]:
+        return self.admin.run("get", kinds, "-l", f"pliant.dev/job-uid={uid}", "-o", "name").split()
 
     def status(self, name: str) -> Mapping:
         kubectl = self.stage.kubectl if name == _VICTIM else self.admin
@@ -105,6 +114,9 @@ def play(stage: Stage, screen: Screen) -> list[Check]:
         _quota(tenants),
         _waiting(tenants),
         _leftovers(tenants),
+        _phantom(tenants),
+        _held(tenants),
+        _orphaned(tenants),
     ]
     tenants.wait(f"{_VICTIM} trains on", lambda: (tenants.status(_VICTIM).get("step") or 0) > before.step)
     found.append(unharmed(before, tenants.look()))
@@ -210,7 +222,7 @@ def _templates(tenants: _Tenants) -> list[Check]:
         return admitted.get("reason") == "TemplateRefused" and "containers[0].resource" in admitted["message"]
 
     tenants.wait("odd says which field of its template is unknown", is_told)
-    tenants.tenant.run("delete", "elastictrainingjob", "odd", "--wait", "--timeout=120s")
+    tenants.delete("odd")
     return found
 
 
@@ -221,7 +233,7 @@ def _quota(tenants: _Tenants) -> Check:
     tenants.wait("q1 trains on the quota's 4 GPUs", lambda: tenants.trains_on("q1", 4))
     tenants.submit(tenants.job("q2", 1, 8))
     tenants.wait("q2 has half of them", lambda: tenants.trains_on("q1", 2) and tenants.trains_on("q2", 2))
-    tenants.tenant.run("delete", "elastictrainingjobs", "q1", "q2", "--wait", "--timeout=120s")
+    tenants.delete("q1", "q2")
     tenants.admin.run("delete", "resourcequota", _QUOTA["metadata"]["name"])
     return Check("jobs of a namespace share what its quota leaves them", ())
 
@@ -232,7 +244,7 @@ def _waiting(tenants: _Tenants) -> Check:
     tenants.wait("huge waits", lambda: tenants.status("huge").get("phase") == "Queued")
     tenants.submit(tenants.job("small", 1, 4))
     tenants.wait("small trains on the 4 GPUs that huge cannot use", lambda: tenants.trains_on("small", 4))
-    tenants.tenant.run("delete", "elastictrainingjobs", "huge", "small", "--wait", "--timeout=120s")
+    tenants.delete("huge", "small")
     return Check("a job that waits for more than there is keeps no GPU from others", ())
 
 
@@ -243,8 +255,65 @@ def _leftovers(tenants: _Tenants) -> Check:
     tenants.wait("short is complete", lambda: tenants.status("short").get("phase") == "Succeeded")
     uid = tenants.admin.json("get", "elastictrainingjob", "short")["metadata"]["uid"]
 
-    def left() -> Sequence[str]:
-        return tenants.admin.run("get", _OBJECTS, "-l", f"pliant.dev/job-uid={uid}", "-o", "name").split()
-
-    tenants.wait("nothing is left of it but its pod", lambda: not left())
+    tenants.wait("nothing is left of it but its pod", lambda: not tenants.objects_of(uid, _OBJECTS))
     return Check("a job that has ended keeps no Service, Secret or NetworkPolicy", ())
+
+
+def _phantom(tenants: _Tenants) -> Check:
+    """R2: pods of a DaemonSet that fit no node take no room."""
+    image = tenants.stage.manifest("training-1")["spec"]["template"]["spec"]["containers"][0]["image"]
+    labels = {"app": "phantom"}
+    tenants.tenant.apply(
+        {
+            "apiVersion": "apps/v1",
+            "kind": "DaemonSet",
+            "metadata": {"name": "phantom"},
+            "spec": {
+                "selector": {"matchLabels": labels},
+                "template": {
+                    "metadata": {"labels": labels},
+                    "spec": {
+                        "tolerations": [{"operator": "Exists"}],
+                        "containers": [{"name": "main", "image": image, "resources": {"requests": {"cpu": "1000"}}}],
+                    },
+                },
+            },
+        }
+    )
+    tenants.submit(tenants.job("honest", 1, 4))
+    tenants.wait("honest trains on 4 GPUs", lambda: tenants.trains_on("honest", 4))
+    tenants.tenant.run("delete", "daemonset", "phantom", "--wait", "--timeout=120s")
+    tenants.delete("honest")
+    return Check("a DaemonSet that fits no node stops no job", ())
+
+
+def _held(tenants: _Tenants) -> Check:
+    """R4: a deleted job that a finalizer keeps gives its GPUs back, and says so."""
+    tenants.submit(tenants.job("held", 1, 4))
+    tenants.wait("held trains on 4 GPUs", lambda: tenants.trains_on("held", 4))
+    uid = tenants.admin.json("get", "elastictrainingjob", "held")["metadata"]["uid"]
+    finalizers = json.dumps({"metadata": {"finalizers": [_FINALIZER]}})
+    tenants.tenant.run("patch", "elastictrainingjob", "held", "--type=merge", "-p", finalizers)
+    tenants.tenant.run("delete", "elastictrainingjob", "held", "--wait=false")
+    tenants.wait("held is Terminating", lambda: tenants.status("held").get("phase") == "Terminating")
+    tenants.submit(tenants.job("next", 4, 4))
+    tenants.wait("next trains on its GPUs", lambda: tenants.trains_on("next", 4))
+    tenants.wait("nothing of held is left", lambda: not tenants.objects_of(uid, f"pods,{_OBJECTS}"))
+    tenants.tenant.run(
+        "patch", "elastictrainingjob", "held", "--type=merge", "-p", '{"metadata":{"finalizers":null}}'
+    )
+    tenants.delete("next")
+    return Check("a deleted job that a finalizer keeps gives its GPUs back", ())
+
+
+def _orphaned(tenants: _Tenants) -> Check:
+    """R4: what a job that was deleted with --cascade=orphan leaves goes; another job of its name adopts nothing."""
+    tenants.submit(tenants.job("gone", 1, 4))
+    tenants.wait("gone trains on 4 GPUs", lambda: tenants.trains_on("gone", 4))
+    uid = tenants.admin.json("get", "elastictrainingjob", "gone")["metadata"]["uid"]
+    tenants.tenant.run("delete", "elastictrainingjob", "gone", "--cascade=orphan", "--wait", "--timeout=120s")
+    tenants.submit(tenants.job("gone", 4, 4))
+    tenants.wait("it is gone", lambda: not tenants.objects_of(uid, f"pods,{_OBJECTS}"), _ORPHANS_SECONDS)
+    tenants.wait("the next job of the name trains", lambda: tenants.trains_on("gone", 4))
+    tenants.delete("gone")
+    return Check("what an orphaned job leaves goes", ())

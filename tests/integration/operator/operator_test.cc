@@ -516,5 +516,60 @@ TEST_F(OperatorTest, LargeTemplatesDoNotFillItsMemory) {
   EXPECT_LT(after_list, limit);
 }
 
+// Anybody may create pods that ask for GPUs and that no node may take. $PLIANT_FAT_PODS is their
+// number; the default is 100.
+TEST_F(OperatorTest, FatPendingPodsDoNotFillItsMemory) {
+  const char* count = std::getenv("PLIANT_FAT_PODS");
+  const int pods = count == nullptr ? 100 : std::atoi(count);
+  const auto is_known = [&](const std::string& job) {
+    return kube::WaitUntil([&] { return !Status(job).empty(); }, seconds(90));
+  };
+  const auto made = client().Create(controller::kGpuPools, {{"metadata", {{"name", "default"}}},
+                                                            {"spec", {{"yieldToPending", true}}}});
+  ASSERT_TRUE(made) << made.error();
+  Submit("zero");
+  ASSERT_TRUE(is_known("zero"));
+  const double before = PeakMiB(operator_->pid());
+  for (int pod = 0; pod < pods; ++pod) {
+    const std::string name = "fat-" + std::to_string(pod);
+    json terms = json::array();
+    for (int term = 0; term < 8; ++term) {
+      json values = json::array();
+      for (int value = 0; value < 256; ++value) {
+        const std::string text = std::to_string(pod) + "-" + std::to_string(256 * term + value);
+        values.push_back(text + std::string(60 - text.size(), 'v'));
+      }
+      terms.push_back(
+          {{"matchExpressions",
+            json::array({{{"key", "zone"}, {"operator", "In"}, {"values", std::move(values)}}})}});
+    }
+    json spec = json::parse(R"({"containers": [{"name": "main", "image": "x:1", "resources":
+                                {"limits": {"nvidia.com/gpu": "64"}}}]})");
+    spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] = {
+        {"nodeSelectorTerms", std::move(terms)}};
+    ASSERT_TRUE(client().Create(kube::kPods, {{"metadata", Meta(name)}, {"spec", spec}}));
+    // What the scheduler would write.
+    const json status = {{"conditions", json::array({{{"type", "PodScheduled"},
+                                                      {"status", "False"},
+                                                      {"reason", "Unschedulable"}}})}};
+    ASSERT_TRUE(
+        client().Patch(kube::kPods, Key(name), {{"status", status}}, {.subresource = "status"}));
+  }
+  Submit("one");
+  ASSERT_TRUE(is_known("one"));
+  const double after_watch = PeakMiB(operator_->pid());
+  // A new leader lists them all.
+  EXPECT_EQ(operator_->Stop(seconds(10)), 0);
+  StartOperator();
+  Submit("two");
+  ASSERT_TRUE(is_known("two"));
+  const double after_list = PeakMiB(operator_->pid());
+  std::cout << "peak MiB: " << before << " without pods, " << after_watch << " with " << pods
+            << " pods of 2048 values, " << after_list << " after listing them\n";
+  EXPECT_LT(after_watch - before, 150);
+  EXPECT_LT(after_list - before, 150);
+  std::ignore = client().Delete(controller::kGpuPools, {"", "default"});
+}
+
 }  // namespace
 }  // namespace pliant

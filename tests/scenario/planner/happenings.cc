@@ -129,12 +129,14 @@ void Configure(Fields& fields, const std::string& queues, TimedWorld& timed) {
     std::vector<PendingPod>& pending = timed.world.snapshot.pending;
     std::erase_if(pending, [&](const PendingPod& pod) { return pod.name == name; });
     if (value.IsScalar() && value.Scalar() == "gone") return;
-    PendingPod pod{.name_space = "others", .name = name, .since = timed.world.snapshot.now};
-    pod.needs.resources.gpus = 1;
+    PendingPod pod{
+        .name_space = "others", .name = name, .gpus = 1, .since = timed.world.snapshot.now};
+    PodNeeds needs;
     Fields of(value, "pod " + name);
-    of.ReadTo<std::int64_t>("gpus", pod.needs.resources.gpus);
-    of.ReadTo<std::map<std::string, std::string>>("nodeSelector", pod.needs.node_selector);
+    of.ReadTo<std::int64_t>("gpus", pod.gpus);
+    of.ReadTo<std::map<std::string, std::string>>("nodeSelector", needs.node_selector);
     of.Done();
+    pod.asks.needs = std::make_shared<const PodNeeds>(std::move(needs));
     pending.push_back(pod);
   });
   ForEach(fields.Take("budgets"), "budgets", [&](const std::string& name, const YAML::Node& gpus) {

@@ -24,6 +24,13 @@ std::string BoundTo(const Json& pod) { return pod.value("/spec/nodeName"_json_po
 
 std::string ContainerOf(const Json& pod) { return IsLearner(pod) ? "learner" : "coordinator"; }
 
+constexpr int kCpusOfNode = 64;
+
+int CpusAskedBy(const Json& pod) {
+  return std::stoi(
+      pod.value("/spec/containers/0/resources/requests/cpu"_json_pointer, std::string("0")));
+}
+
 Json Statuses(const Json& pod, Json state) {
   return Json::array({{{"name", ContainerOf(pod)}, {"state", std::move(state)}}});
 }
@@ -65,6 +72,12 @@ bool IsUnschedulable(const Json& pod) {
          });
 }
 
+bool IsDaemon(const Json& pod) {
+  const Json owners = pod.at("metadata").value("ownerReferences", Json::array());
+  return std::ranges::any_of(
+      owners, [](const Json& owner) { return owner.value("kind", "") == "DaemonSet"; });
+}
+
 bool IsGated(const Json& pod) {
   return !pod.value("/spec/schedulingGates"_json_pointer, Json::array()).empty();
 }
@@ -77,6 +90,11 @@ constexpr std::string_view kDomain = ".internal";
 std::string NodeOf(const Json& pod) {
   const std::string bound = BoundTo(pod);
   if (!bound.empty()) return bound;
+  if (IsDaemon(pod)) {
+    return pod.at(
+        "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/"
+        "nodeSelectorTerms/0/matchFields/0/values/0"_json_pointer);
+  }
   const auto hostname = pod.value(
       "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/"
       "nodeSelectorTerms/0/matchExpressions/0/values/0"_json_pointer,
@@ -103,7 +121,7 @@ void Cluster::WriteNode(const std::string& name) {
   const Node& node = nodes_.at(name);
   const Json status = {
       {"allocatable",
-       {{"cpu", "64"},
+       {{"cpu", std::to_string(kCpusOfNode)},
         {"memory", "64Gi"},
         {"nvidia.com/gpu", std::to_string(node.gpus - node.unhealthy)}}},
       {"conditions", Json::array({{{"type", "Ready"}, {"status", node.on ? "True" : "Unknown"}}})}};
@@ -218,11 +236,11 @@ void Cluster::Bind(const std::string& path, const Json& pod) {
     if (object == nullptr || object->value("/spec/unschedulable"_json_pointer, false)) continue;
     if (object->at("/status/conditions/0/status"_json_pointer) != "True") continue;
     if (!HasRoom(name, pod)) continue;
-    if (IsLearner(pod) ? NodeOf(pod) == name : chosen.empty() || Chance(random_, 0.5))
-      chosen = name;
+    const bool is_pinned = IsLearner(pod) || IsDaemon(pod);
+    if (is_pinned ? NodeOf(pod) == name : chosen.empty() || Chance(random_, 0.5)) chosen = name;
   }
   if (chosen.empty()) {
-    if (TakesGpus(pod)) MarkUnschedulable(path, pod);
+    if (TakesGpus(pod) || IsDaemon(pod)) MarkUnschedulable(path, pod);
     loop_.PostAfter(1s, [this, path, uid = UidOf(pod)] {
       const auto still = server_.Find(path);
       if (still != nullptr && UidOf(*still) == uid && BoundTo(*still).empty()) Sync(path);
@@ -251,6 +269,7 @@ int Cluster::GpusTakenOn(const std::string& node, bool (*is_of_kind)(const Json&
 // Whether the scheduler finds room: no pod preempts another. It may bind learners beyond the GPUs
 // that are left, because it does not know of a GPU that is broken since a moment ago.
 bool Cluster::HasRoom(const std::string& node, const Json& pod) const {
+  if (IsDaemon(pod)) return CpusAskedBy(pod) <= kCpusOfNode;
   if (!IsLearner(pod) && !TakesGpus(pod)) return true;
   const int others = GpusTakenOn(node, TakesGpus);
   if (IsLearner(pod) && others == 0) return true;
@@ -260,7 +279,7 @@ bool Cluster::HasRoom(const std::string& node, const Json& pod) const {
 
 void Cluster::Start(const std::string& path, const Json& pod) {
   const std::string uid = UidOf(pod);
-  if (TakesGpus(pod)) {
+  if (TakesGpus(pod) || IsDaemon(pod)) {
     if (PhaseOf(pod) != "Running") {
       server_.Change(path, [](Json& object) { object["status"]["phase"] = "Running"; });
     }

@@ -24,6 +24,8 @@ bool IsPlaceholder(const Json& pod);
 // Whether it takes GPUs from learners: a placeholder, or a pod of another workload.
 bool TakesGpus(const Json& pod);
 int RequestedGpus(const Json& pod);
+// Whether it is of a DaemonSet, which pins it to its node.
+bool IsDaemon(const Json& pod);
 // Whether the scheduler has found no node for it.
 bool IsUnschedulable(const Json& pod);
 bool IsGated(const Json& pod);

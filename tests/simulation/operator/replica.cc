@@ -40,7 +40,7 @@ Replica::Replica(std::string identity, ReplicaParts parts)
       lease_client_(transport_, ServerConfig(), OptionsOfClient({})),
       client_(transport_, ServerConfig(), OptionsOfClient([this] { return leads(); })),
       jobs_(loop_, [](const nlohmann::json& o) { return api::DecodeJob(o, {}); }),
-      pods_(loop_, [](const nlohmann::json& o) { return api::DecodePod(o, kGpu); }),
+      pods_(loop_, [this](const nlohmann::json& o) { return api::DecodePod(o, kGpu, &needs_); }),
       nodes_(loop_, [](const nlohmann::json& o) { return api::DecodeNode(o, kGpu); }),
       services_(loop_, api::DecodeService),
       quotas_(loop_, [](const nlohmann::json& o) { return api::DecodeResourceQuota(o, kGpu); }),

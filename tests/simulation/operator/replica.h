@@ -83,6 +83,7 @@ class Replica {
   kube::KubeClient client_;
   metrics::Metrics metrics_;
   kube::Informer<api::ElasticTrainingJob> jobs_;
+  api::NeedsCache needs_;
   kube::Informer<api::Pod> pods_;
   kube::Informer<api::Node> nodes_;
   kube::Informer<api::Service> services_;

@@ -59,6 +59,11 @@ struct Mixture {
   double forge_pod = 0;
   double spoil_template = 0;
   double flood = 0;
+  // Deeds that leave something behind, in a part of the seeds.
+  double orphan = 0;
+  double hold = 0;
+  double phantom = 0;
+  double fat_pods = 0;
 };
 
 // The faults that the owner of that job may put into its coordinator.
@@ -67,6 +72,7 @@ const TrainingOptions kLiars[] = {{.has_no_coordinator = true},
                                   {.flaps = true},
                                   {.ignores_stop_signal = true}};
 constexpr const char* kLiar = "liar";
+constexpr const char* kEvil = "evil";  // a namespace
 
 // Templates that the CRD no longer accepts, but may have accepted once.
 const char* const kSpoilt[] = {R"({"template": {"spec": {"nodeSelector": {"gpu": true}}}})",
@@ -82,10 +88,16 @@ const char* const kSpoilt[] = {R"({"template": {"spec": {"nodeSelector": {"gpu":
 // later. The other seeds, among them all kept ones, stay the same.
 bool HasSecondNamespace(std::uint64_t seed) { return seed % 7 >= 5; }
 
+// Three elevenths of the seeds have deeds that leave something behind, which were added later
+// still.
+bool HasLeftovers(std::uint64_t seed) { return seed % 11 == 0 || seed % 11 == 1 || seed % 11 == 5; }
+
 class Story {
  public:
   explicit Story(std::uint64_t seed)
-      : world_(seed), has_second_namespace_(HasSecondNamespace(seed)) {
+      : world_(seed),
+        has_second_namespace_(HasSecondNamespace(seed)),
+        has_leftovers_(HasLeftovers(seed)) {
     const int nodes = 1 + Pick(3);
     for (int i = 0; i < nodes; ++i) {
       const int gpus = 1 + Pick(4);
@@ -94,6 +106,7 @@ class Story {
     }
     mix_ = DrawMixture();
     has_liar_ = Pick(4) == 0;
+    if (has_leftovers_) DrawLeftovers();
     world_.faults = {.cut = mix_.api,
                      .cut_done = mix_.api,
                      .throttle = mix_.api,
@@ -118,8 +131,9 @@ class Story {
     if (world_.faulty()) return Complain("something was broken");
     world_.Mend();
     world_.Delete(kLiar);
-    for (const auto& [path, pod] : world_.server.All("/api/v1/namespaces/evil/pods")) {
-      world_.server.Remove(path);
+    // Pods of DaemonSets stay: they are in nobody's way.
+    for (const auto& [path, pod] : world_.server.All(Format("/api/v1/namespaces/{}/pods", kEvil))) {
+      if (!IsDaemon(*pod)) world_.server.Remove(path);
     }
     for (auto& [job, end] : wanted_) {
       if (end == End::kSuspended && Pick(2) == 0) {
@@ -194,6 +208,16 @@ class Story {
             .flood = maybe(0.1)};
   }
 
+  void DrawLeftovers() {
+    const auto maybe = [&](double most) {
+      return Chance(world_.random, 0.5) ? most * (1 + Pick(100)) / 100 : 0;
+    };
+    mix_.orphan = maybe(0.05);
+    mix_.hold = maybe(0.05);
+    mix_.phantom = maybe(0.1);
+    mix_.fat_pods = maybe(0.05);
+  }
+
   void SubmitOne() {
     const std::string name = Format("job-{}", names_++);
     Submit(name);
@@ -264,6 +288,7 @@ class Story {
     NodeFaults(now);
     UserDeeds(now);
     TenantDeeds(now);
+    if (has_leftovers_) Leave(now);
   }
 
   template <typename Now>
@@ -283,6 +308,25 @@ class Story {
     }
     if (now(mix_.flood)) {
       for (int i = 0; i < 50; ++i) world_.Edit(kLiar, {{"suspend", Pick(2) == 0}});
+    }
+  }
+
+  template <typename Now>
+  void Leave(const Now& now) {
+    if (now(mix_.phantom)) world_.CreateDaemonSet(kEvil, Format("phantom-{}", names_++), 1000);
+    if (now(mix_.fat_pods)) world_.CreateFatPods(kEvil, Format("fat-{}", names_++), 10, 2048);
+    if (wanted_.empty()) return;
+    const auto entry = std::next(wanted_.begin(), Pick(static_cast<int>(wanted_.size())));
+    const std::string& job = entry->first;
+    if (entry->second == End::kGone) return;
+    if (now(mix_.orphan)) {
+      world_.DeleteAndOrphan(job, Between(world_.random, 1ms, 3s));
+      entry->second = End::kGone;
+    } else if (now(mix_.hold)) {
+      world_.Hold(job);
+      world_.Delete(job);
+      world_.loop.PostAfter(Between(world_.random, 1s, 8min), [this, job] { world_.LetGo(job); });
+      entry->second = End::kGone;
     }
   }
 
@@ -435,6 +479,7 @@ class Story {
 
   World world_;
   const bool has_second_namespace_;
+  const bool has_leftovers_;
   Mixture mix_;
   int gpus_ = 0;
   int names_ = 0;  // job names used

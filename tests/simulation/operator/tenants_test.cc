@@ -1,4 +1,5 @@
 // Actions of one tenant have no effect on the others.
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdio>
@@ -116,6 +117,17 @@ TEST_F(Tenants, AJobThatIsNotUnderstoodTrainsOnAsItWas) {
   EXPECT_LT(world.writes_besides_lease() - before, 80) << "only statistics of two jobs are written";
   StoreSpec("one", {{"priority", 5000}});
   EXPECT_TRUE(world.RunUntil([&] { return ConditionOf("one", "Readable") == "Understood"; }, 1min));
+}
+
+TEST_F(Tenants, ADaemonSetThatFitsNoNodeTakesNoRoom) {
+  world.CreateDaemonSet("evil", "phantom", 1000);
+  Submit("good", 2, 8);
+  ASSERT_TRUE(ReachLearners("good", 8, 1min)) << world.Describe();
+  world.loop.RunFor(5min);
+  EXPECT_EQ(world.Status("good").value("resizes", -1), 0);
+  world.cluster.EndProgram(world.PodsOf("good", "learner").front(), 1, Json());
+  ASSERT_TRUE(world.RunUntil([&] { return world.Status("good").value("restarts", 0) == 1; }, 1min));
+  EXPECT_TRUE(ReachLearners("good", 8)) << world.Describe();
 }
 
 // Makes the file that `deaths` processes leave when they die while they process `job`.
@@ -360,6 +372,148 @@ TEST_F(Tenants, PodsOfAnotherNamespaceAreNotTheJobs) {
     }
     world.server.Remove(path);
   }
+}
+
+class Leftovers : public Tenants {
+ protected:
+  // Paths of all objects whose labels name this job.
+  std::vector<std::string> ObjectsOf(const std::string& uid) const {
+    std::vector<std::string> paths;
+    for (const char* kind : {"pods", "services", "secrets"}) {
+      for (const auto& [path, object] : world.server.All(Format("/api/v1/{}", kind))) {
+        if (LabelOf(*object, controller::kLabelJobUid) == uid) paths.push_back(path);
+      }
+    }
+    return paths;
+  }
+  bool HoldsGpus(const std::string& uid) const {
+    return std::ranges::any_of(world.server.All(kPods), [&](const auto& entry) {
+      return LabelOf(*entry.second, controller::kLabelJobUid) == uid && !HasEnded(*entry.second);
+    });
+  }
+};
+
+TEST_F(Leftovers, WhatAnOrphanedJobLeavesGoes) {
+  Submit("one", 1, 8);
+  ASSERT_TRUE(ReachLearners("one", 8));
+  const std::string uid = UidOf(Job("one"));
+  world.DeleteAndOrphan("one");
+  ASSERT_TRUE(world.RunUntil([&] { return world.Jobs().empty(); }, 1min));
+  // Another job of the name adopts nothing.
+  Submit("one", 8, 8);
+  world.loop.RunFor(1min);
+  EXPECT_TRUE(HoldsGpus(uid)) << "the server must say twice that the job is gone";
+  EXPECT_EQ(world.Phase("one"), "Queued");
+  EXPECT_TRUE(
+      world.leader()->Metrics().contains("pliant_orphaned_gpus{job_namespace=\"team-a\"} 8"));
+  EXPECT_TRUE(world.RunUntil([&] { return !HoldsGpus(uid); }, 4min)) << world.Describe();
+  EXPECT_TRUE(ReachLearners("one", 8)) << world.Describe();
+  EXPECT_TRUE(world.RunUntil([&] { return ObjectsOf(uid).empty(); }, 1min)) << world.Describe();
+  EXPECT_FALSE(world.leader()->Metrics().contains("pliant_orphaned_gpus{"));
+}
+
+// The operator may be killed between the two looks.
+TEST_F(Leftovers, OrphansGoAlsoIfTheOperatorIsKilled) {
+  Submit("one", 1, 8);
+  ASSERT_TRUE(ReachLearners("one", 8));
+  const std::string uid = UidOf(Job("one"));
+  world.DeleteAndOrphan("one");
+  world.loop.RunFor(1min);
+  world.KillOperator();
+  deaths_expected = 2;
+  EXPECT_TRUE(world.RunUntil([&] { return ObjectsOf(uid).empty(); }, 4min)) << world.Describe();
+}
+
+TEST_F(Leftovers, AJobThatAFinalizerHoldsGivesItsGpusBack) {
+  Submit("one", 1, 8);
+  ASSERT_TRUE(ReachLearners("one", 8));
+  const std::string uid = UidOf(Job("one"));
+  world.Hold("one");
+  world.Delete("one");
+  EXPECT_TRUE(world.RunUntil([&] { return world.Phase("one") == "Terminating"; }, 10s));
+  Submit("two", 8, 8);
+  EXPECT_TRUE(ReachLearners("two", 8, 1min)) << world.Describe();
+  EXPECT_TRUE(world.RunUntil([&] { return ObjectsOf(uid).empty(); }, 2min)) << world.Describe();
+  EXPECT_EQ(world.Status("one").value("reason", ""),
+            "being deleted: nothing of it runs, a finalizer keeps the object");
+  EXPECT_EQ(world.Status("one").value("restarts", 0), 0);
+  EXPECT_TRUE(std::ranges::contains(world.events, "one: Terminating"));
+  const int before = world.Writes();
+  world.loop.RunFor(2min);
+  EXPECT_LE(world.Writes() - before, 6) << "only statistics of the other job are written";
+  world.LetGo("one");
+  EXPECT_TRUE(world.RunUntil([&] { return world.Jobs().size() == 1; }, 10s));
+}
+
+TEST_F(Leftovers, PodsThatFitNoNodeAreInNobodysWay) {
+  world.Apply(controller::kGpuPools, "default", {{"yieldToPending", true}});
+  world.CreateFatPods("evil", "fat", 20, 2048);
+  Submit("good", 2, 8);
+  ASSERT_TRUE(ReachLearners("good", 8)) << world.Describe();
+  world.loop.RunFor(5min);
+  EXPECT_EQ(world.Status("good").value("resizes", -1), 0);
+}
+
+// A later version may have ended it.
+TEST_F(Tenants, AJobWithAStatusOfTheFutureIsLeftAlone) {
+  Submit("future", 1, 4);
+  Submit("good", 1, 8);
+  ASSERT_TRUE(ReachLearners("future", 4) && ReachLearners("good", 4));
+  const auto set_phase = [&](const char* phase) {
+    world.server.Change(PathOf("future"), [&](Json& job) {
+      job["status"]["phase"] = phase;
+      job["status"]["speeds"] = Json::array({{{"learners", 1 << 20}}});
+    });
+  };
+  set_phase("Hibernating");
+  for (const bool restarted : {false, true}) {
+    if (restarted) world.KillOperator();
+    ASSERT_TRUE(world.RunUntil(
+        [&] { return ConditionOf("future", "Readable") == "StatusNotUnderstood"; }, 2min));
+    world.loop.RunFor(3min);
+    EXPECT_EQ(world.Phase("future"), "Hibernating");
+    EXPECT_EQ(world.PodsOf("future", "learner").size(), 4u) << "it continues to train";
+    EXPECT_EQ(world.Learners("good"), 4) << "its GPUs are not given to another job";
+  }
+  deaths_expected = 2;
+  world.server.Change(PathOf("future"), [&](Json& job) {
+    job["status"]["phase"] = "Running";
+    job["status"].erase("speeds");
+  });
+  EXPECT_TRUE(
+      world.RunUntil([&] { return ConditionOf("future", "Readable") == "Understood"; }, 1min));
+  world.Edit("future", {{"suspend", true}});
+  EXPECT_TRUE(ReachLearners("good", 8)) << world.Describe();
+}
+
+// Somebody deletes it while no operator runs: leaders count from the beginning.
+TEST_F(Tenants, ADeletedLeaseStopsNoJob) {
+  Submit("one", 1, 4);
+  ASSERT_TRUE(ReachLearners("one", 4));
+  world.KillOperator();
+  ASSERT_TRUE(world.RunUntil([&] { return world.leader() != nullptr; }, 2min));
+  world.KillOperator();
+  deaths_expected = 4;
+  world.server.Remove(
+      "/apis/coordination.k8s.io/v1/namespaces/pliant-system/leases/pliant-operator");
+  world.Edit("one", {{"elastic", {{"maxLearners", 8}}}});
+  EXPECT_TRUE(ReachLearners("one", 8)) << world.Describe();
+  EXPECT_EQ(world.Term("one"), 1);
+}
+
+TEST_F(Tenants, ACoordinatorThatInventsALeaderIsReplacedRarely) {
+  TrainingOptions training = kLong;
+  training.invents_a_leader = true;
+  world.Submit("liar", training, {{"elastic", {{"maxLearners", 4}}}});
+  Submit("good", 1, 8);
+  EXPECT_TRUE(world.RunUntil([&] { return world.Term("liar") > 1; }, 2min)) << world.Describe();
+  EXPECT_TRUE(world.ReachEvent("liar: CoordinatorReplaced"));
+  EXPECT_TRUE(world.ReachEvent("liar: PlanRefused"));
+  world.loop.RunFor(30min);
+  EXPECT_LE(world.Term("liar"), 6 + 15 + 1) << "once in two minutes after the sixth";
+  EXPECT_GE(world.Term("liar"), 10);
+  world.Edit("liar", {{"suspend", true}});
+  EXPECT_TRUE(ReachLearners("good", 8)) << world.Describe();
 }
 
 }  // namespace

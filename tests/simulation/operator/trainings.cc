@@ -235,7 +235,8 @@ Result<kube::HttpResponse> Trainings::Call(const std::string& address,
   if (request.method == kube::HttpMethod::kPut) {
     const Json plan = Json::parse(request.body);
     const Stamp stamp{plan.at("leaseTransitions"), plan.at("sequence")};
-    if (OptionsOf(trainings_.at(uid)).refuses_plans) {
+    const TrainingOptions& options = OptionsOf(trainings_.at(uid));
+    if (options.refuses_plans || options.invents_a_leader) {
       ++plans_refused;
       return Answer(409, {{"error", "a greater plan was taken"}});
     }
@@ -290,6 +291,9 @@ Json Trainings::Report(const std::string& uid, Coordinator& coordinator) {
   if (coordinator.accepted) {
     report["planAccepted"] = {{"leaseTransitions", coordinator.accepted->first},
                               {"sequence", coordinator.accepted->second}};
+  }
+  if (OptionsOf(training).invents_a_leader) {
+    report["planAccepted"] = {{"leaseTransitions", std::int64_t{1} << 53}, {"sequence", 1}};
   }
   return report;
 }

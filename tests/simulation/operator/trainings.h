@@ -21,10 +21,12 @@ struct TrainingOptions {
   bool ignores_stop_signal = false;
   std::optional<int> learners_asked;  // the learners that its program requests
   // Faults of its coordinator, whose image the owner controls: it does not start, it refuses all
-  // plans, or it reports another membership each time, with learners that never existed.
+  // plans, or it reports another membership each time, with learners that never existed, or it says
+  // that it has a plan of a leader that never was.
   bool has_no_coordinator = false;
   bool refuses_plans = false;
   bool flaps = false;
+  bool invents_a_leader = false;
 };
 
 // The programs inside the pods: coordinators that follow their contract (docs/contracts.md), and

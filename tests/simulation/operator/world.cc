@@ -147,6 +147,65 @@ void World::Delete(const std::string& job) {
   std::ignore = admin_.Delete(controller::kJobs, KeyOf(job));
 }
 
+void World::DeleteAndOrphan(const std::string& job, Duration after) {
+  std::ignore = server.Send({.method = kube::HttpMethod::kDelete,
+                             .target = PathOf(job),
+                             .body = R"({"propagationPolicy": "Orphan"})"});
+  if (after == Duration::zero()) {
+    server.CollectGarbage();
+  } else {
+    loop.PostAfter(after, [this] { server.CollectGarbage(); });
+  }
+}
+
+constexpr const char* kHold = "example.com/hold";
+
+void World::Hold(const std::string& job) {
+  server.Change(PathOf(job), [](Json& object) { object["metadata"]["finalizers"] = Json::array({kHold}); });
+}
+
+void World::LetGo(const std::string& job) {
+  server.Change(PathOf(job), [](Json& object) { object["metadata"].erase("finalizers"); });
+}
+
+void World::CreateFatPods(const std::string& ns, const std::string& name, int count, int values) {
+  for (int number = 0; number < count; ++number) {
+    Json expression = {{"key", "zone"}, {"operator", "NotIn"}, {"values", Json::array()}};
+    for (int value = 0; value < values; ++value) {
+      expression["values"].push_back(Format("{}-{:050}", number, value));
+    }
+    Json pod = {{"metadata", {{"namespace", ns}, {"name", Format("{}-{}", name, number)}}}};
+    pod["spec"]["containers"] = Json::array({{{"name", "main"}}});
+    pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = "64";
+    Json& affinity = pod["spec"]["affinity"]["nodeAffinity"];
+    affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"] =
+        Json::array({{{"matchExpressions", Json::array({std::move(expression)})}}});
+    server.Put(Format("/api/v1/namespaces/{}/pods/{}-{}", ns, name, number), std::move(pod));
+  }
+}
+
+void World::CreateDaemonSet(const std::string& ns, const std::string& name, int cpus) {
+  for (const std::string& node : cluster.NodeNames()) {
+    Json pod = {{"metadata",
+                 {{"namespace", ns},
+                  {"name", Format("{}-{}", name, node)},
+                  {"ownerReferences", Json::array({{{"apiVersion", "apps/v1"},
+                                                    {"kind", "DaemonSet"},
+                                                    {"name", name},
+                                                    {"uid", name},
+                                                    {"controller", true}}})}}}};
+    pod["spec"]["containers"] = Json::array(
+        {{{"name", "main"}, {"resources", {{"requests", {{"cpu", std::to_string(cpus)}}}}}}});
+    // As the DaemonSet controller pins it.
+    Json& affinity = pod["spec"]["affinity"]["nodeAffinity"];
+    affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"] =
+        Json::array({{{"matchFields", Json::array({{{"key", "metadata.name"},
+                                                    {"operator", "In"},
+                                                    {"values", Json::array({node})}}})}}});
+    server.Put(Format("/api/v1/namespaces/{}/pods/{}-{}", ns, name, node), std::move(pod));
+  }
+}
+
 Json World::Status(const std::string& job) const {
   const auto object = server.Find(PathOf(job));
   return object == nullptr ? Json::object() : object->value("status", Json::object());

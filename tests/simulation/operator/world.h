@@ -48,6 +48,16 @@ class World {
   void Submit(const std::string& job, const TrainingOptions& training, const Json& spec_changes);
   void Edit(const std::string& job, const Json& spec_changes);
   void Delete(const std::string& job);
+  // As `kubectl delete --cascade=orphan` does. The garbage collector acts after this time.
+  void DeleteAndOrphan(const std::string& job, Duration after = Duration::zero());
+  // A finalizer of the tenant's keeps the job, whoever deletes it, until it is let go.
+  void Hold(const std::string& job);
+  void LetGo(const std::string& job);
+  // Creates the pods of a DaemonSet, one on each node. Each asks for `cpus`.
+  void CreateDaemonSet(const std::string& ns, const std::string& name, int cpus);
+  // Creates pods that ask for more GPUs than any node has, each with its own affinity of so many
+  // values.
+  void CreateFatPods(const std::string& ns, const std::string& name, int count, int values);
   std::string Phase(const std::string& job) const;
   Json Status(const std::string& job) const;
   std::vector<std::string> Jobs() const;

@@ -216,7 +216,7 @@ TEST(CrdCompatibility, FindsWhatWouldBreak) {
        ".spec.suspend: another default"},
       {"a value", "/properties/status/properties/phase",
        R"({"enum": ["Queued", "Starting", "Running", "Resizing", "Recovering", "Suspended",
-                    "Succeeded"]})",
+                    "Terminating", "Succeeded"]})",
        ".status.phase: Failed is refused now"},
       {"a rule", "/properties/spec/properties/training",
        R"({"x-kubernetes-validations": [{"rule": "false"}]})",

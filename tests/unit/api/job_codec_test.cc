@@ -187,12 +187,14 @@ TEST(JobCodec, ATemplateIsNestedAHundredLevelsDeepAtMost) {
   }
 }
 
-TEST(JobCodec, AStatusThatIsNotUnderstoodIsAnError) {
+// The job must not be lost: its learners run.
+TEST(JobCodec, AStatusThatIsNotUnderstoodIsNamed) {
   json object = Minimal();
   object["status"]["nextLearner"] = std::int64_t{1} << 40;
   const Result<ElasticTrainingJob> job = DecodeJob(object, {});
-  ASSERT_FALSE(job);
-  EXPECT_EQ(job.error().message, "status.nextLearner: not a whole number from 0 to 1073741824");
+  ASSERT_TRUE(job) << job.error();
+  EXPECT_EQ(job->unreadable_status, "status.nextLearner: not a whole number from 0 to 1073741824");
+  EXPECT_EQ(job->unreadable, "") << "the spec is another matter";
 }
 
 JobStatus FullStatus() {
@@ -275,12 +277,53 @@ TEST(JobCodec, ANumberThatJsonCannotHoldIsLeftOut) {
   EXPECT_TRUE(EncodeStatus(status).at("loss").is_null());
 }
 
-TEST(JobCodec, AnUnknownPhaseReadsAsNew) {
+// A later phase may mean that the job has ended: it must not be started again.
+TEST(JobCodec, AnUnknownPhaseIsNotUnderstood) {
   json object = Minimal();
   object["status"] = {{"phase", "Hibernating"}};
   const Result<ElasticTrainingJob> job = DecodeJob(object, {});
   ASSERT_TRUE(job) << job.error();
-  EXPECT_EQ(job->status.phase, JobPhase::kNew);
+  EXPECT_EQ(job->unreadable_status, "status.phase: \"Hibernating\" is not known");
+}
+
+void ForEachValue(json& value, const std::function<void(json& value)>& visit) {
+  visit(value);
+  if (!value.is_structured()) return;
+  for (json& item : value) ForEachValue(item, visit);
+}
+
+// Whatever another version writes into any field.
+TEST(JobCodec, NoStatusMakesAJobDisappear) {
+  json full = Minimal();
+  full.merge_patch({{"status", EncodeStatus(FullStatus())}});
+  const json kOthers[] = {"text", -7, 1e300, true, json::array({1, "a"}), {{"a", {{"b", 1}}}}};
+  int understood = 0;
+  int not_understood = 0;
+  ForEachValue(full["status"], [&](json& value) {
+    const json before = value;
+    for (const json& other : kOthers) {
+      value = other;
+      const Result<ElasticTrainingJob> job = DecodeJob(full, {});
+      ASSERT_TRUE(job) << full["status"] << job.error();
+      EXPECT_EQ(job->unreadable, "");
+      ++(job->unreadable_status.empty() ? understood : not_understood);
+    }
+    value = before;
+  });
+  EXPECT_GT(understood, 20);
+  EXPECT_GT(not_understood, 100);
+}
+
+TEST(JobCodec, ARemarkTouchesNothingElse) {
+  json status = {{"phase", "Hibernating"}, {"extra", 7}, {"step", 5}};
+  JobStatus remark;
+  remark.reason = "why";
+  status.merge_patch(EncodeRemark(remark));
+  EXPECT_EQ(status, json({{"phase", "Hibernating"},
+                          {"extra", 7},
+                          {"step", 5},
+                          {"reason", "why"},
+                          {"conditions", json::array()}}));
 }
 
 }  // namespace

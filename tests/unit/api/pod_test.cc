@@ -163,10 +163,90 @@ TEST(Pod, KeepsWhatAPendingPodNeeds) {
   const Pod pod = decode("2", "Unschedulable");
   EXPECT_TRUE(pod.unschedulable);
   ASSERT_NE(pod.asks.needs, nullptr);
-  EXPECT_EQ(pod.asks.needs->resources.gpus, 2);
+  EXPECT_EQ(pod.asks.needs->resources.gpus, 0) << "a pool may count another resource";
   EXPECT_EQ(pod.asks.needs->node_selector.at("zone"), "a");
   EXPECT_EQ(decode("0", "Unschedulable").asks.needs, nullptr);
   EXPECT_EQ(decode("2", "SchedulingGated").asks.needs, nullptr);
+}
+
+json PendingWith(int values, int length) {
+  json expression = {{"key", "zone"}, {"operator", "NotIn"}, {"values", json::array()}};
+  for (int value = 0; value < values; ++value) {
+    const std::string number = std::to_string(value);
+    expression["values"].push_back(number + std::string(length - number.size(), 'v'));
+  }
+  json terms = json::array();
+  for (const char* each : {"a", "b", "c", "d", "e", "f", "g", "h"}) {
+    expression["key"] = each;
+    terms.push_back({{"matchExpressions", json::array({expression})}});
+  }
+  json pod = json::parse(R"({
+    "metadata": {"name": "fat", "namespace": "others"},
+    "spec": {"containers": [{"name": "c", "resources": {"limits": {"nvidia.com/gpu": 1}}}]},
+    "status": {"conditions": [{"type": "PodScheduled", "status": "False",
+                               "reason": "Unschedulable"}]}})");
+  pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] = {
+      {"nodeSelectorTerms", std::move(terms)}};
+  return pod;
+}
+
+// Anybody may create thousands of such pods.
+TEST(Pod, KeepsOnlySmallNeedsOfPendingPods) {
+  const struct {
+    const char* what;
+    int values;
+    int length;
+    bool kept;
+  } kCases[] = {{"a few values in each of eight terms", 4, 20, true},
+                {"as many as the CRD allows a job", 256, 63, false},
+                {"one long value", 1, 318, false},
+                {"a megabyte", 1, 1 << 20, false}};
+  for (const auto& c : kCases) {
+    const Result<Pod> pod = DecodePod(PendingWith(c.values, c.length), "nvidia.com/gpu");
+    ASSERT_TRUE(pod) << pod.error();
+    EXPECT_TRUE(pod->unschedulable);
+    EXPECT_EQ(pod->asks.needs != nullptr, c.kept) << c.what;
+  }
+  json labelled = PendingWith(256, 63);
+  labelled["metadata"]["labels"]["pliant.dev/job-uid"] = "u";
+  EXPECT_EQ(DecodePod(labelled, "nvidia.com/gpu")->asks.needs, nullptr) << "it is no learner";
+}
+
+TEST(Pod, SharesEqualNeeds) {
+  NeedsCache cache;
+  const auto decode = [&](int values) {
+    return DecodePod(PendingWith(values, 20), "nvidia.com/gpu", &cache).value().asks.needs;
+  };
+  auto one = decode(2);
+  const auto two = decode(2);
+  EXPECT_EQ(one, two);
+  EXPECT_NE(one, decode(3));
+  EXPECT_EQ(cache.size(), 1u) << "needs that nobody holds are forgotten";
+  one.reset();
+  EXPECT_EQ(decode(2), two);
+}
+
+TEST(Pod, KeepsNeitherTheGatesNorTheLabelsOfAFlood) {
+  json object = json::parse(R"({"metadata": {"name": "p"}, "spec": {"containers": []}})");
+  for (int i = 0; i < 1000; ++i) {
+    object["spec"]["schedulingGates"].push_back({{"name", "gate-" + std::to_string(i)}});
+  }
+  EXPECT_EQ(DecodePod(object, "nvidia.com/gpu")->scheduling_gates.size(), 1u);
+  for (int i = 0; i < 1000; ++i) {
+    object["metadata"]["labels"]["pliant.dev/" + std::to_string(i)] = std::string(63, 'x');
+  }
+  EXPECT_EQ(DecodePod(object, "nvidia.com/gpu")->meta.labels.size(), 32u);
+}
+
+TEST(Pod, KnowsTheAccountOfAPodOfOurs) {
+  json object = json::parse(R"({"metadata": {"name": "p", "labels": {"pliant.dev/role": "learner"}},
+                                "spec": {"containers": []}})");
+  EXPECT_TRUE(DecodePod(object, "nvidia.com/gpu")->mounts_token);
+  EXPECT_FALSE(DecodePod(object, "nvidia.com/gpu")->has_own_account);
+  object["spec"]["automountServiceAccountToken"] = false;
+  object["spec"]["serviceAccountName"] = "deployer";
+  EXPECT_FALSE(DecodePod(object, "nvidia.com/gpu")->mounts_token);
+  EXPECT_TRUE(DecodePod(object, "nvidia.com/gpu")->has_own_account);
 }
 
 TEST(Pod, KnowsWhoControlsIt) {
@@ -195,6 +275,7 @@ TEST(Pod, KnowsWhoControlsIt) {
     ASSERT_TRUE(pod) << pod.error();
     EXPECT_EQ(pod->meta.owner_uid, c.job_uid) << c.owner;
     EXPECT_EQ(pod->of_daemon_set, c.of_daemon_set) << c.owner;
+    EXPECT_EQ(pod->meta.has_other_owner, *c.job_uid == '\0') << c.owner;
   }
 }
 

@@ -191,12 +191,34 @@ TEST_F(CoordinatorMonitorTest, AnotherTermsAnswerCountsAsNone) {
   EXPECT_FALSE(monitor.View(kUid).reachable);
 }
 
-TEST_F(CoordinatorMonitorTest, ALeaderThatWasSucceededFallsSilent) {
+TEST_F(CoordinatorMonitorTest, APlanOfALaterLeaderIsReportedAndTheNextCoordinatorGetsOurs) {
   coordinator.progress.plan_accepted = PlanStamp{4, 1};
   monitor.Follow(kUid, "team-a", 1, "10.1.0.9");
   monitor.SetDesired(kUid, kTwo);
   loop.RunFor(seconds(5));
   EXPECT_THAT(coordinator.plans, ElementsAre());
+  ASSERT_TRUE(monitor.View(kUid).refused_since);
+  EXPECT_LE(*monitor.View(kUid).refused_since, At(1));
+  EXPECT_TRUE(monitor.View(kUid).reachable);
+  EXPECT_GT(changes, 0);
+
+  coordinator.progress = {.term = 2};
+  monitor.Follow(kUid, "team-a", 2, "10.1.0.10");
+  EXPECT_FALSE(monitor.View(kUid).refused_since);
+  loop.RunFor(seconds(5));
+  ASSERT_EQ(coordinator.plans.size(), 1u);
+  EXPECT_EQ(coordinator.plans[0].learners, kTwo);
+}
+
+TEST_F(CoordinatorMonitorTest, ACoordinatorThatRestartsInItsPodRefusesNothing) {
+  coordinator.progress.plan_accepted = PlanStamp{4, 1};
+  monitor.Follow(kUid, "team-a", 1, "10.1.0.9");
+  monitor.SetDesired(kUid, kTwo);
+  loop.RunFor(seconds(5));
+  coordinator.progress.plan_accepted.reset();
+  loop.RunFor(seconds(5));
+  EXPECT_FALSE(monitor.View(kUid).refused_since);
+  EXPECT_EQ(coordinator.plans.size(), 1u);
 }
 
 TEST_F(CoordinatorMonitorTest, AfterForgetNobodyIsAsked) {

@@ -117,5 +117,37 @@ TEST(CoordinatorPolicy, EndsAllWhenNoneIsNeeded) {
   EXPECT_EQ(DecideCoordinator(TrainingView(0), false, At(10)).actions.size(), 1u);
 }
 
+// It has a plan of a leader that never was, or was before a backup.
+TEST(CoordinatorPolicy, OneThatRefusesOurPlansIsReplacedAfterTenSeconds) {
+  JobView view = TrainingView(2);
+  view.coordinator.refused_since = At(10);
+  CoordinatorOutcome outcome = DecideCoordinator(view, true, At(19));
+  EXPECT_THAT(outcome.actions, IsEmpty());
+  EXPECT_EQ(outcome.look_again, At(20));
+  outcome = DecideCoordinator(view, true, At(20));
+  EXPECT_EQ(outcome.term, 2);
+  EXPECT_THAT(outcome.actions, testing::Contains(Action(CreateCoordinator{2})));
+}
+
+// Its owner may have it refuse for ever.
+TEST(CoordinatorPolicy, ReplacementsOfThoseThatRefuseBackOff) {
+  JobView view = TrainingView(2);
+  view.coordinator.refused_since = At(0);
+  double now = 0;
+  int replaced = 0;
+  for (; now < 3600; ++now) {
+    Edit(view.coordinator.progress).plan_accepted.reset();
+    const CoordinatorOutcome outcome = DecideCoordinator(view, true, At(now));
+    view.soft_state.coordinator_retry = outcome.retry;
+    if (outcome.term == view.job->status.objects.coordinator_term) continue;
+    ++replaced;
+    Edit(view.job).status.objects.coordinator_term = outcome.term;
+    view.coordinators = {Coordinator(outcome.term)};
+    view.coordinator.refused_since = At(now + 1);
+  }
+  EXPECT_GT(replaced, 20);
+  EXPECT_LT(replaced, 6 + 30) << "at most one in two minutes after the sixth";
+}
+
 }  // namespace
 }  // namespace pliant::controller

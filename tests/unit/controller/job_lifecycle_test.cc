@@ -665,13 +665,90 @@ TEST(JobLifecycle, APodIsLookedForBeforeAnythingIsDoneWithIt) {
                                            VariantWith<OpenGate>(testing::_)));
 }
 
-TEST(JobLifecycle, ADeletedJobIsLeftToTheGarbageCollector) {
+// A finalizer may keep it for any time.
+TEST(JobLifecycle, ADeletedJobDrainsAndSaysSo) {
+  JobView view = TrainingView(2);
+  Edit(view.job).meta.deleted = At(1);
+  EXPECT_TRUE(IsPlanned(view));
+  JobPlan plan;
+  plan.decision = {.drop = {Name(0), Name(1)}, .reason = {.sentence = "suspended"}};
+  Outcome outcome = ReconcileJob(view, plan, kOptions, At(20));
+  EXPECT_EQ(outcome.status.phase, api::JobPhase::kTerminating);
+  EXPECT_EQ(outcome.status.reason, "being deleted: its learners leave");
+  EXPECT_EQ(outcome.status.share.desired_learners, 0);
+  EXPECT_EQ(api::FindCondition(outcome.status, kConditionAdmitted)->reason, "Deleted");
+  EXPECT_THAT(EventReasons(view, outcome), UnorderedElementsAre("Terminating", "Resizing"));
+  Apply(outcome, view);
+
+  view.learners = {Learner(0, Life::kSucceeded), Learner(1, Life::kSucceeded)};
+  EXPECT_FALSE(IsPlanned(view));
+  outcome = ReconcileJob(view, std::nullopt, kOptions, At(25));
+  EXPECT_EQ(outcome.status.phase, api::JobPhase::kTerminating);
+  EXPECT_EQ(outcome.status.reason,
+            "being deleted: nothing of it runs, a finalizer keeps the object");
+  EXPECT_EQ(outcome.actions.size(), 3u) << "two drained pods and the coordinator";
+  Apply(outcome, view);
+  view.learners.clear();
+  view.coordinators.clear();
+  outcome = ReconcileJob(view, std::nullopt, kOptions, At(30));
+  EXPECT_THAT(outcome.actions, ElementsAre(Action(DeleteService{"service-uid"})))
+      << "its keys and policies go with it";
+}
+
+// The garbage collector may have removed it.
+TEST(JobLifecycle, ADeletedJobGetsNoOtherCoordinator) {
   JobView view = TrainingView(2);
   view.coordinators.clear();
   Edit(view.job).meta.deleted = At(1);
-  const Outcome outcome = ReconcileJob(view, std::nullopt, kOptions, At(2));
+  const Outcome outcome = ReconcileJob(view, Keep(view), kOptions, At(2));
   EXPECT_THAT(outcome.actions, IsEmpty());
-  EXPECT_FALSE(outcome.write_status);
+  EXPECT_EQ(outcome.status.objects.coordinator_term, 1);
+}
+
+TEST(JobLifecycle, ADeletedJobThatIsNotUnderstoodEndsToo) {
+  JobView view = TrainingView(2);
+  view.unreadable = Edit(view.job).unreadable = "spec.priority: not a whole number";
+  Edit(view.job).meta.deleted = At(1);
+  EXPECT_FALSE(IsPlanned(view));
+  const Outcome outcome = ReconcileJob(view, std::nullopt, kOptions, At(2));
+  EXPECT_THAT(outcome.actions,
+              ElementsAre(VariantWith<DeletePod>(testing::_), VariantWith<DeletePod>(testing::_)));
+  EXPECT_EQ(outcome.status.phase, api::JobPhase::kTerminating);
+}
+
+TEST(JobLifecycle, ADeletedJobThatHasEndedIsCleanedUp) {
+  JobView view = TrainingView(1);
+  Edit(view.job).status.phase = api::JobPhase::kFailed;
+  Edit(view.job).meta.deleted = At(1);
+  Edit(view.job).spec.ttl_after_finished = std::chrono::seconds(0);
+  const Outcome outcome = ReconcileJob(view, std::nullopt, kOptions, At(2));
+  EXPECT_THAT(outcome.actions, ElementsAre(VariantWith<DeletePod>(testing::_)))
+      << "the job itself is deleted already";
+}
+
+// A newer version may have written it.
+TEST(JobLifecycle, AJobWhoseStatusIsNotUnderstoodIsLeftAloneVisibly) {
+  for (const bool finished : {false, true}) {
+    JobView view = TrainingView(2);
+    api::ElasticTrainingJob& job = Edit(view.job);
+    job.unreadable_status = "status.phase: \"Hibernating\" is not known";
+    job.spec.ttl_after_finished = std::chrono::seconds(0);
+    if (finished) {
+      job.status.phase = api::JobPhase::kSucceeded;
+      job.status.completion_time = At(0);
+    }
+    EXPECT_FALSE(IsPlanned(view));
+    Outcome outcome = ReconcileJob(view, std::nullopt, kOptions, At(1000));
+    EXPECT_THAT(outcome.actions, IsEmpty());
+    EXPECT_EQ(outcome.status.phase, view.job->status.phase);
+    const api::Condition* readable = api::FindCondition(outcome.status, kConditionReadable);
+    ASSERT_NE(readable, nullptr);
+    EXPECT_EQ(readable->reason, "StatusNotUnderstood");
+    EXPECT_THAT(EventReasons(view, outcome), ElementsAre("StatusNotUnderstood"));
+    EXPECT_TRUE(outcome.write_status);
+    Apply(outcome, view);
+    EXPECT_FALSE(ReconcileJob(view, std::nullopt, kOptions, At(2000)).write_status) << "told once";
+  }
 }
 
 }  // namespace

@@ -57,8 +57,16 @@ TEST(SnapshotBuilder, OtherPeoplesPodsTakeRoomWhereTheyAreOrArePromised) {
       Foreign("nominated", [](api::Pod& pod) { pod.nominated_node_name = "gpu-1"; }),
       Foreign("daemon",
               [](api::Pod& pod) {
+                pod.meta.created = At(4);
                 pod.planned_node = "gpu-1";
                 pod.of_daemon_set = true;
+              }),
+      // Anyone may create a DaemonSet that fits no node.
+      Foreign("refused",
+              [](api::Pod& pod) {
+                pod.planned_node = "gpu-1";
+                pod.of_daemon_set = true;
+                pod.unschedulable = true;
               }),
       // Anyone may create a pod that names a node without room; it uses nothing.
       Foreign("pinned", [](api::Pod& pod) { pod.planned_node = "gpu-1"; }),
@@ -86,6 +94,69 @@ TEST(SnapshotBuilder, OtherPeoplesPodsTakeRoomWhereTheyAreOrArePromised) {
             (planner::Resources{.gpus = 4, .cpu_millis = 400, .memory_bytes = 40}));
   EXPECT_EQ(snapshot.nodes[0].allocatable.gpus, 8);
   EXPECT_EQ(snapshot.now, At(5));
+}
+
+// A pod of a DaemonSet, pinned to the node, that the scheduler has not judged.
+std::shared_ptr<const api::Pod> Daemon(const std::function<void(api::Pod&)>& change = {}) {
+  return Foreign("daemon", [&](api::Pod& pod) {
+    pod.meta.created = At(0);
+    pod.planned_node = "gpu-1";
+    pod.of_daemon_set = true;
+    if (change) change(pod);
+  });
+}
+
+TEST(SnapshotBuilder, APodThatNobodyJudgesTakesRoomForAMinute) {
+  const QueueBook book;
+  SnapshotBuilder builder(book, "pliant");
+  builder.SeeNode({{"", "gpu-1"}, nullptr, GpuNode("gpu-1", 8)});
+  const auto daemon = Daemon();
+  builder.SeePod({{"b", "daemon"}, nullptr, daemon});
+  EXPECT_EQ(builder.Build(At(59)).nodes[0].foreign.gpus, 1);
+  EXPECT_EQ(builder.again_at(), At(60)) << "no event announces it";
+  EXPECT_EQ(builder.Build(At(60)).nodes[0].foreign, planner::Resources{});
+  EXPECT_EQ(builder.again_at(), std::nullopt);
+  const auto bound = Daemon([](api::Pod& pod) { pod.node_name = "gpu-1"; });
+  builder.SeePod({{"b", "daemon"}, daemon, bound});
+  EXPECT_EQ(builder.Build(At(61)).nodes[0].foreign.gpus, 1);
+  builder.SeePod({{"b", "daemon"}, bound, nullptr});
+  EXPECT_EQ(builder.Build(At(62)).nodes[0].foreign, planner::Resources{});
+}
+
+// The same with a pod that says that it is a learner.
+TEST(SnapshotBuilder, ALabelDoesNotExtendThatMinute) {
+  const auto labelled = Daemon([](api::Pod& pod) {
+    pod.of_daemon_set = false;
+    pod.meta.labels[std::string(kLabelJobUid)] = pod.meta.owner_uid = "gone";
+  });
+  EXPECT_EQ(Build({GpuNode("gpu-1", 8)}, {labelled}, {}, At(59)).nodes[0].foreign.gpus, 1);
+  EXPECT_EQ(Build({GpuNode("gpu-1", 8)}, {labelled}, {}, At(60)).nodes[0].foreign.gpus, 0);
+}
+
+TEST(SnapshotBuilder, APodThatCannotFitTakesNoRoomNotEvenForAMoment) {
+  const auto large = Daemon([](api::Pod& pod) { pod.requests.cpu_millis = 8001; });
+  EXPECT_EQ(Build({GpuNode("gpu-1", 8)}, {large}, {}, At(1)).nodes[0].foreign,
+            planner::Resources{});
+  const auto fits = Daemon([](api::Pod& pod) { pod.requests.cpu_millis = 8000; });
+  EXPECT_EQ(Build({GpuNode("gpu-1", 8)}, {fits}, {}, At(1)).nodes[0].foreign.cpu_millis, 8000);
+}
+
+TEST(SnapshotBuilder, WhoTakesMostOfANode) {
+  const QueueBook book;
+  SnapshotBuilder builder(book, "pliant");
+  builder.SeeNode({{"", "gpu-1"}, nullptr, GpuNode("gpu-1", 8)});
+  const auto see = [&](const char* ns, const char* name, const api::Resources& requests) {
+    builder.SeePod({{ns, name}, nullptr, Foreign(name, [&](api::Pod& pod) {
+                      pod.node_name = "gpu-1";
+                      pod.requests = requests;
+                    })});
+  };
+  EXPECT_EQ(builder.Build(At(1)).nodes[0].foreign_users, planner::ForeignUsers{});
+  see("a", "one", {.cpu_millis = 100, .memory_bytes = 90});
+  see("b", "two", {.cpu_millis = 60, .memory_bytes = 10});
+  see("b", "three", {.cpu_millis = 60});
+  EXPECT_EQ(builder.Build(At(2)).nodes[0].foreign_users,
+            (planner::ForeignUsers{.gpus = "", .cpu = "b", .memory = "a"}));
 }
 
 // Sums are capped. When a summand is removed again, the cap must not be the base.
@@ -156,6 +227,13 @@ TEST(SnapshotBuilder, AJobWhoseTemplateCannotBeReadIsLetGoWithItsSize) {
   EXPECT_TRUE(planned.suspended);
   EXPECT_EQ(planned.needs.resources.gpus, 2);
   EXPECT_EQ(planned.learners.size(), 2u);
+}
+
+TEST(SnapshotBuilder, ADeletedJobIsPlannedAsSuspended) {
+  JobView view = TrainingView(2);
+  Edit(view.job).meta.deleted = At(1);
+  EXPECT_TRUE(PlannerView(view).suspended);
+  EXPECT_FALSE(PlannerView(view).finished) << "it holds GPUs";
 }
 
 // An edit acts with the next plan.
@@ -288,9 +366,49 @@ TEST(SnapshotBuilder, FollowsEveryChange) {
   }
 }
 
+void Yield(QueueBook& book, bool yields) {
+  api::GpuPool pool;
+  pool.meta.name = "default";
+  pool.spec.yields_to_pending = yields;
+  book.SetPool("default", std::make_shared<const api::GpuPool>(pool));
+}
+
+// Anybody may create thousands of pods that find no node.
+TEST(SnapshotBuilder, PendingPodsAreBoundedAndShareTheirNeeds) {
+  QueueBook book;
+  SnapshotBuilder builder(book, "pliant");
+  const api::SharedNeeds needs{std::make_shared<const planner::PodNeeds>()};
+  const auto see = [&](const std::string& ns, int number, int created) {
+    builder.SeePod(
+        {{ns, Format("p-{}", number)}, nullptr, Foreign(Format("p-{}", number), [&](auto& p) {
+           p.meta.name_space = ns;
+           p.meta.created = At(created);
+           p.unschedulable = true;
+           p.asks = needs;
+         })});
+  };
+  for (int number = 0; number < 300; ++number) see("flood", number, 300 - number);
+  EXPECT_EQ(builder.Build(At(400)).pending.size(), 0u) << "no pool yields";
+  Yield(book, true);
+  const auto& pending = builder.Build(At(400)).pending;
+  ASSERT_EQ(pending.size(), 256u);
+  for (const planner::PendingPod& pod : pending) {
+    EXPECT_LE(pod.since, At(256)) << "the oldest count";
+    EXPECT_EQ(pod.asks.needs, needs.needs) << "one object";
+  }
+  for (int ns = 0; ns < 10; ++ns) {
+    for (int number = 0; number < 256; ++number) see(Format("n-{}", ns), number, 1000 + ns);
+  }
+  ASSERT_EQ(builder.Build(At(2000)).pending.size(), 2048u);
+  for (const planner::PendingPod& pod : builder.snapshot().pending) EXPECT_LE(pod.since, At(1007));
+  Yield(book, false);
+  EXPECT_EQ(builder.Build(At(2000)).pending.size(), 0u);
+}
+
 // Pods of other workloads for which the scheduler finds no node.
 TEST(SnapshotBuilder, PendingPods) {
-  const QueueBook book;
+  QueueBook book;
+  Yield(book, true);
   SnapshotBuilder builder(book, "pliant");
   const auto pod = [](const std::function<void(api::Pod&)>& edit = {}) {
     return Foreign("notebook", [&](auto& p) {
@@ -308,7 +426,7 @@ TEST(SnapshotBuilder, PendingPods) {
     return builder.Build(At(1)).pending.size();
   };
   EXPECT_EQ(pending_with(pod()), 1u);
-  EXPECT_EQ(builder.snapshot().pending.front().needs.resources.gpus, 2);
+  EXPECT_EQ(builder.snapshot().pending.front().gpus, 2);
   EXPECT_EQ(pending_with(pod([](auto& p) {
               p.node_name = "n";
               p.unschedulable = false;
@@ -338,6 +456,7 @@ class OtherResource : public testing::Test {
     api::GpuPool pool;
     pool.meta.name = "mig";
     pool.spec = {.node_selector = {.match_labels = {{"mig", "yes"}}}, .resource_name = kMig};
+    pool.spec.yields_to_pending = true;
     book.SetPool("mig", std::make_shared<const api::GpuPool>(pool));
   }
   void SeePod(const std::string& name, const std::function<void(api::Pod&)>& change) {
@@ -395,7 +514,7 @@ TEST_F(OtherResource, PendingPodsAndQuotasCountForPoolsOfTheirResource) {
   const planner::ClusterSnapshot& snapshot = builder.Build(At(1));
   ASSERT_EQ(snapshot.pending.size(), 1u);
   EXPECT_EQ(snapshot.pending.at(0).resource, kMig);
-  EXPECT_EQ(snapshot.pending.at(0).needs.resources.gpus, 2);
+  EXPECT_EQ(snapshot.pending.at(0).gpus, 2);
   EXPECT_EQ(snapshot.budgets,
             (std::vector<planner::GpuBudget>{{"others", 9, ""}, {"others", 5 - 2, kMig}}));
 }

@@ -93,7 +93,7 @@ class InformerTest : public testing::Test {
 };
 
 TEST_F(InformerTest, FollowsAListByAWatch) {
-  transport_.Answer(HttpMethod::kGet, "/api/v1/pods?limit=500",
+  transport_.Answer(HttpMethod::kGet, "/api/v1/pods?limit=100",
                     List("10", {PodObject("a", "3", "Pending"), PodObject("b", "4", "Running")}));
   HoldAfter(WatchFrom("10"), {Event("MODIFIED", PodObject("a", "11", "Running")),
                               Event("DELETED", PodObject("b", "12", "Running")),
@@ -132,14 +132,14 @@ TEST_F(InformerTest, AnExpiredPositionIsListedAnewAndMissedDeletionsAreTold) {
 }
 
 TEST_F(InformerTest, AListThatBreaksOffHalfWayDeletesNothing) {
-  transport_.Answer(HttpMethod::kGet, "/api/v1/pods?limit=500",
+  transport_.Answer(HttpMethod::kGet, "/api/v1/pods?limit=100",
                     List("10", {PodObject("a", "3", "Running"), PodObject("b", "4", "Running")}));
   transport_.AnswerStream(WatchFrom("10"), {Event("ERROR", {{"code", 410}})}, StreamEnd::kOrderly);
-  transport_.Answer(HttpMethod::kGet, "/api/v1/pods?limit=500",
+  transport_.Answer(HttpMethod::kGet, "/api/v1/pods?limit=100",
                     List("20", {PodObject("a", "3", "Running")}, "next"));
   transport_.Answer(HttpMethod::kGet, "/api/v1/pods?limit=500&continue=next",
                     Fail(ErrorCode::kUnavailable, "reset"));
-  transport_.Answer(HttpMethod::kGet, "/api/v1/pods?limit=500",
+  transport_.Answer(HttpMethod::kGet, "/api/v1/pods?limit=100",
                     List("21", {PodObject("a", "3", "Running")}, "next"));
   transport_.Answer(HttpMethod::kGet, "/api/v1/pods?limit=500&continue=next",
                     HttpResponse{.status = 410});
@@ -199,10 +199,10 @@ TEST_F(InformerTest, AServerThatStreamsNoListsIsAskedForPages) {
   std::vector<std::string> with_bookmark = a;
   with_bookmark.push_back(Event("BOOKMARK", {{"metadata", {{"resourceVersion", "10"}}}}));
   transport_.AnswerStream(kStream, with_bookmark, StreamEnd::kHold);
-  transport_.Answer(HttpMethod::kGet, "/api/v1/pods?limit=500",
+  transport_.Answer(HttpMethod::kGet, "/api/v1/pods?limit=100",
                     List("10", {PodObject("a", "3", "Pending")}));
   transport_.AnswerStream(WatchFrom("10"), {Event("ERROR", {{"code", 410}})}, StreamEnd::kOrderly);
-  transport_.Answer(HttpMethod::kGet, "/api/v1/pods?limit=500",
+  transport_.Answer(HttpMethod::kGet, "/api/v1/pods?limit=100",
                     List("20", {PodObject("b", "14", "Running")}));
   HoldAfter(WatchFrom("20"));
   Run();
@@ -216,16 +216,16 @@ TEST_F(InformerTest, AStreamedListThatIsRefusedOrBreaksOffDeletesNothing) {
                           StreamEnd::kHold);
   transport_.AnswerStream(WatchFrom("9"), {Event("ERROR", {{"code", 410}})}, StreamEnd::kOrderly);
   transport_.AnswerStream(kStream, {}, StreamEnd::kBroken);
-  transport_.Answer(HttpMethod::kGet, "/api/v1/pods?limit=500",
+  transport_.Answer(HttpMethod::kGet, "/api/v1/pods?limit=100",
                     List("10", {PodObject("a", "3", "Running")}));
   transport_.AnswerStream(WatchFrom("10"), {Event("ERROR", {{"code", 410}})}, StreamEnd::kOrderly);
   transport_.AnswerStream(kStream, {Event("ADDED", PodObject("b", "4", "Running"))},
                           StreamEnd::kOrderly);  // longer than the watch timeout
-  transport_.Answer(HttpMethod::kGet, "/api/v1/pods?limit=500",
+  transport_.Answer(HttpMethod::kGet, "/api/v1/pods?limit=100",
                     List("15", {PodObject("a", "3", "Running")}));
   transport_.AnswerStream(WatchFrom("15"), {Event("ERROR", {{"code", 410}})}, StreamEnd::kOrderly);
   transport_.RefuseStream(kStream, HttpResponse{.status = 422});
-  transport_.Answer(HttpMethod::kGet, "/api/v1/pods?limit=500",
+  transport_.Answer(HttpMethod::kGet, "/api/v1/pods?limit=100",
                     List("20", {PodObject("a", "3", "Running")}));
   HoldAfter(WatchFrom("20"));
   Run();

@@ -1,6 +1,7 @@
 // Measures how many bytes stores keep per object, given objects as the API server returns them:
 // only the fields that are used may be kept.
 
+#include <algorithm>
 #include <cstddef>
 #include <nlohmann/json.hpp>
 
@@ -139,6 +140,39 @@ json LargeJobObject(int number) {
 
 TEST(KeptMemory, OfLargeTemplatesOnlyWhatTheyAskOfANode) {
   EXPECT_LT(KeptOf<api::ElasticTrainingJob>(LargeJobObject, DecodeJob), 3072);
+}
+
+// A pod that waits for GPUs, with `values` values of affinity. Anybody may create thousands.
+json PendingObject(int number, int values) {
+  json pod = PodObject(number);
+  pod["spec"].erase("nodeName");
+  pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = "64";
+  json& required =
+      pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
+  for (int left = values; left > 0; left -= 256) {
+    json expression = {{"key", "zone"}, {"operator", "NotIn"}, {"values", json::array()}};
+    for (int value = 0; value < std::min(left, 256); ++value) {
+      expression["values"].push_back(Format("{}-{:060}", number, value));
+    }
+    required["nodeSelectorTerms"].push_back({{"matchExpressions", json::array({expression})}});
+  }
+  pod["status"] = {
+      {"phase", "Pending"},
+      {"conditions",
+       json::array(
+           {{{"type", "PodScheduled"}, {"status", "False"}, {"reason", "Unschedulable"}}})}};
+  return pod;
+}
+
+json FatPodObject(int number) { return PendingObject(number, 2048); }
+json LeanPodObject(int number) { return PendingObject(number, 30); }
+
+TEST(KeptMemory, OfPodsThatWaitTheirNeedsUpToALimit) {
+  ASSERT_GT(FatPodObject(1).dump().size(), 128'000u);
+  EXPECT_LT(KeptOf<api::Pod>(FatPodObject, DecodePod), 1024);
+  const std::ptrdiff_t lean = KeptOf<api::Pod>(LeanPodObject, DecodePod);
+  EXPECT_GT(lean, 2048) << "they are kept";
+  EXPECT_LT(lean, 1024 + static_cast<std::ptrdiff_t>(api::kMaxPendingNeeds));
 }
 
 }  // namespace

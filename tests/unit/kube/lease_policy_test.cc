@@ -66,6 +66,22 @@ TEST_F(LeasePolicyTest, ADeletedLeaseDoesNotBeginToCountAgain) {
   EXPECT_EQ(Next().record.transitions, 5);
 }
 
+// Coordinators refuse plans under a lower number than they have seen.
+TEST_F(LeasePolicyTest, AFirstLeaseBeginsAboveAnyEarlierOne) {
+  const struct {
+    const char* wall_time;
+    int transitions;
+  } kCases[] = {
+      {"2020-01-01T00:00:07.000000Z", 7},         {"2026-11-27T12:00:00.123456Z", 217'944'000},
+      {"2026-11-27T12:00:01Z", 217'944'001},      {"2087-01-01T00:00:00.000000Z", 2'114'380'800},
+      {"2200-01-01T00:00:00.000000Z", INT32_MAX}, {"1970-01-01T00:00:00.000000Z", 0}};
+  for (const auto& c : kCases) {
+    LeasePolicy policy("me", {});
+    policy.OnRead(std::nullopt, kStart);
+    EXPECT_EQ(policy.NextStep(c.wall_time, 0).record.transitions, c.transitions) << c.wall_time;
+  }
+}
+
 TEST_F(LeasePolicyTest, TakesAnEmptyLeaseAtOnceAndCountsTheTransition) {
   policy_.OnRead(HeldBy("", 3), kStart);
   const LeasePolicy::Step take = Next();

@@ -18,6 +18,11 @@ NodeView NotReady(NodeView node) {
   node.ready = false;
   return node;
 }
+NodeView TakenBy(const std::string& name_space, NodeView node) {
+  node.foreign_users = {.gpus = name_space, .cpu = name_space, .memory = name_space};
+  return node;
+}
+
 NodeView WithForeign(NodeView node, Resources foreign) {
   node.foreign = foreign;
   return node;
@@ -142,6 +147,20 @@ const PlanCase kRestricted[] = {
      .jobs = {JobOf("a").Needs(100'000, kGiB)},
      .want = {{"a", 0, ReasonCode::kNoNodeFits,
                "no node can run a learner: 1 not ready, 1 cordoned, 1 with too little CPU"}}},
+    {.name = "and whose pods take what is missing",
+     .nodes = {TakenBy("team-b", WithForeign(GpuNode("n0", 4), {.cpu_millis = 60'000})),
+               TakenBy("team-b", WithForeign(GpuNode("n1", 4), {.cpu_millis = 60'000})),
+               TakenBy("team-c", WithForeign(GpuNode("n2", 4), {.cpu_millis = 60'000})),
+               WithForeign(GpuNode("n3", 4), {.gpus = 4})},
+     .jobs = {JobOf("a").Needs(10'000, kGiB)},
+     .want = {{"a", 0, ReasonCode::kNoNodeFits,
+               "no node can run a learner: 1 with too few GPUs, 3 with too little CPU (most is "
+               "taken by pods of namespace team-b)"}}},
+    {.name = "but not of a node that is too small in any case",
+     .nodes = {TakenBy("team-b", WithForeign(GpuNode("n0", 4), {.cpu_millis = 60'000}))},
+     .jobs = {JobOf("a").Needs(100'000, kGiB)},
+     .want = {{"a", 0, ReasonCode::kNoNodeFits,
+               "no node can run a learner: 1 with too little CPU"}}},
 };
 
 TEST(Placement, RespectsWhatNodesOffer) {

@@ -94,7 +94,7 @@ TEST(Pools, APendingPodTakesPartInPoolsOfItsResource) {
     snapshot.pending = {{.name_space = "others",
                          .name = "notebook",
                          .resource = resource,
-                         .needs = {.resources = {.gpus = 2}},
+                         .gpus = 2,
                          .since = snapshot.now}};
     return MakePlan(snapshot, {}).pools.at(0).yielded;
   };

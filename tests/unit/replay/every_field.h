@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -27,11 +28,15 @@ inline auto FieldsOf(planner::PoolView& v) {
   auto& [a, b, c, d, e, f] = v;
   return std::tie(a, b, c, d, e, f);
 }
+inline auto FieldsOf(planner::ForeignUsers& v) {
+  auto& [a, b, c] = v;
+  return std::tie(a, b, c);
+}
 // Without the version.
 inline auto FieldsOf(planner::NodeView& v) {
-  auto& [a, b, c, d, e, f, g, h, version] = v;
+  auto& [a, b, c, d, e, f, g, h, i, version] = v;
   (void)version;
-  return std::tie(a, b, c, d, e, f, g, h);
+  return std::tie(a, b, c, d, e, f, g, h, i);
 }
 inline auto FieldsOf(planner::Toleration& v) {
   auto& [a, b, c, d] = v;
@@ -46,8 +51,8 @@ inline auto FieldsOf(planner::PodNeeds& v) {
   return std::tie(a, b, c, d);
 }
 inline auto FieldsOf(planner::LearnerView& v) {
-  auto& [a, b, c, d, e, f, g] = v;
-  return std::tie(a, b, c, d, e, f, g);
+  auto& [a, b, c, d, e, f, g, h] = v;
+  return std::tie(a, b, c, d, e, f, g, h);
 }
 inline auto FieldsOf(planner::DemandCap& v) {
   auto& [a, b, c] = v;
@@ -61,19 +66,29 @@ inline auto FieldsOf(planner::QueueView& v) {
   auto& [a, b, c, d, e, f, g, h, i, j, k, l] = v;
   return std::tie(a, b, c, d, e, f, g, h, i, j, k, l);
 }
+inline auto FieldsOf(planner::JobTraining& v) {
+  auto& [a, b, c, d, e, f, g, h] = v;
+  return std::tie(a, b, c, d, e, f, g, h);
+}
+inline auto FieldsOf(planner::JobWaiting& v) {
+  auto& [a, b, c] = v;
+  return std::tie(a, b, c);
+}
+inline auto FieldsOf(planner::JobShare& v) {
+  auto& [a, b, c, d, e, f] = v;
+  return std::tie(a, b, c, d, e, f);
+}
 inline auto FieldsOf(planner::JobView& v) {
-  auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, w, x, y, z, aa, bb, cc, dd,
-         ee, ff, gg, hh, ii, jj] = v;
-  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, w, x, y, z, aa, bb,
-                  cc, dd, ee, ff, gg, hh, ii, jj);
+  auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, w, x] = v;
+  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, w, x);
 }
 inline auto FieldsOf(planner::GpuBudget& v) {
   auto& [a, b, c] = v;
   return std::tie(a, b, c);
 }
 inline auto FieldsOf(planner::PendingPod& v) {
-  auto& [a, b, c, d, e] = v;
-  return std::tie(a, b, c, d, e);
+  auto& [a, b, c, d, e, f] = v;
+  return std::tie(a, b, c, d, e, f);
 }
 inline auto FieldsOf(planner::ClusterSnapshot& v) {
   auto& [a, b, c, d, e, f, g] = v;
@@ -88,16 +103,16 @@ inline auto FieldsOf(planner::Reason& v) {
   return std::tie(a, b);
 }
 inline auto FieldsOf(planner::NewLearner& v) {
-  auto& [a, b] = v;
-  return std::tie(a, b);
+  auto& [a, b, c] = v;
+  return std::tie(a, b, c);
 }
 inline auto FieldsOf(planner::NodeRequest& v) {
   auto& [a, b] = v;
   return std::tie(a, b);
 }
 inline auto FieldsOf(planner::Decision& v) {
-  auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o] = v;
-  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o);
+  auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = v;
+  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p);
 }
 inline auto FieldsOf(planner::QueueShare& v) {
   auto& [a, b, c, d, e, f, g, h, i, j, k] = v;
@@ -148,6 +163,10 @@ void ForEachLeaf(T& value, bool fill, const auto& visit) {
     visit(value.name_space);
     visit(value.name);
     value.uid = StandInUid(value);
+  } else if constexpr (std::is_same_v<T, planner::SharedNeeds>) {
+    planner::PodNeeds needs = value.OrNone();
+    ForEachLeaf(needs, fill, visit);
+    value.needs = std::make_shared<const planner::PodNeeds>(std::move(needs));
   } else if constexpr (kIsList<T>) {
     if (fill) value.resize(2);
     for (auto& item : value) ForEachLeaf(item, fill, visit);
