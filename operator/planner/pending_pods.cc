@@ -17,12 +17,17 @@ namespace {
 // Bounds the time of a plan.
 constexpr std::size_t kMaxPendingPods = 256;
 
-bool MayTake(const PoolView& pool, const PodNeeds& needs, std::span<const NodeView* const> nodes,
+// Thousands of pods may fit nowhere: their needs are not copied.
+bool MayTake(const PoolView& pool, const PendingPod& pod, std::span<const NodeView* const> nodes,
              FitMemory& memory) {
+  const PodNeeds& needs = pod.asks.OrNone();
+  Resources resources = needs.resources;
+  resources.gpus = pod.gpus;
   const std::vector<Obstacle> looks = memory.Compare(pool.name, needs, nodes);
   return std::ranges::any_of(std::views::zip(nodes, looks), [&](const auto& each) {
     const auto& [node, obstacle] = each;
-    return node != nullptr && ObstacleOn(*node, needs, obstacle) == Obstacle::kNone;
+    return obstacle == Obstacle::kNone && node != nullptr && MayStart(*node) &&
+           Fits(resources, node->allocatable - node->foreign);
   });
 }
 
@@ -45,9 +50,9 @@ std::deque<JobView> JobsOfPendingPods(const ClusterSnapshot& snapshot, const Poo
         pod->since <= snapshot.now &&
         IsOn(pod->since, policy.yield_for, policy.yield_pause, snapshot.now, again_at);
     if (!is_on) continue;
+    if (!MayTake(pool, *pod, nodes, memory)) continue;
     PodNeeds needs = pod->asks.OrNone();
     needs.resources.gpus = pod->gpus;
-    if (!MayTake(pool, needs, nodes, memory)) continue;
     // No namespace: budgets are for jobs.
     jobs.push_back({.key = {.name_space = "", .name = pod->name_space + "/" + pod->name, .uid = ""},
                     .queue = std::string(kQueueOfPods),

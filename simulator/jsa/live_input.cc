@@ -34,7 +34,7 @@ RunInput LiveInput(const Profiles& profiles, std::span<const SamplesJob> jobs, i
     job.view.key = {.name_space = "jsa", .name = name, .uid = name};
     job.view.max_learners = rules.max_gpus;
     // Every number of learners computes as many samples as another.
-    job.view.reproducibility = planner::Reproducibility::kStatistical;
+    job.view.training.reproducibility = planner::Reproducibility::kStatistical;
     job.view.training.logical_shards = rules.max_gpus;
     job.view.needs.resources.gpus = 1;
     job.view.cooldown = planner::Seconds(0);

@@ -491,7 +491,9 @@ TEST_F(Tenants, ADeletedLeaseStopsNoJob) {
   Submit("one", 1, 4);
   ASSERT_TRUE(ReachLearners("one", 4));
   world.KillOperator();
-  ASSERT_TRUE(world.RunUntil([&] { return world.leader() != nullptr; }, 2min));
+  // The coordinator gets a plan of the next leader.
+  world.Edit("one", {{"elastic", {{"maxLearners", 6}}}});
+  ASSERT_TRUE(ReachLearners("one", 6)) << world.Describe();
   world.KillOperator();
   deaths_expected = 4;
   world.server.Remove(

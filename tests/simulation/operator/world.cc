@@ -161,7 +161,8 @@ void World::DeleteAndOrphan(const std::string& job, Duration after) {
 constexpr const char* kHold = "example.com/hold";
 
 void World::Hold(const std::string& job) {
-  server.Change(PathOf(job), [](Json& object) { object["metadata"]["finalizers"] = Json::array({kHold}); });
+  server.Change(PathOf(job),
+                [](Json& object) { object["metadata"]["finalizers"] = Json::array({kHold}); });
 }
 
 void World::LetGo(const std::string& job) {
