@@ -93,8 +93,8 @@ struct Pod {
   std::string planned_node;
   bool of_daemon_set = false;
   bool unschedulable = false;  // the scheduler has found no node for it
-  // Of pods with a pliant.dev label only: whether a token of its service account is mounted, and
-  // whether that account is not the namespace's default.
+  // Whether a token of its service account is mounted, and whether that account is not the
+  // namespace's default. Read only if the pod has a pliant.dev label.
   bool mounts_token = true;
   bool has_own_account = false;
   std::vector<std::string> scheduling_gates;

@@ -8,7 +8,7 @@
 
 namespace pliant::api {
 
-// What is wrong with each half of a custom resource; "": nothing is.
+// The problem of each half of a custom resource; "": it has none.
 struct UnreadableHalves {
   std::string spec;
   std::string status;

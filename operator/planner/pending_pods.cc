@@ -54,14 +54,14 @@ std::deque<JobView> JobsOfPendingPods(const ClusterSnapshot& snapshot, const Poo
     PodNeeds needs = pod->asks.OrNone();
     needs.resources.gpus = pod->gpus;
     // No namespace: budgets are for jobs.
-    jobs.push_back({.key = {.name_space = "", .name = pod->name_space + "/" + pod->name, .uid = ""},
-                    .queue = std::string(kQueueOfPods),
-                    .pool = pool.name,
-                    .needs = std::move(needs),
-                    .training = {.logical_shards =
-                                     static_cast<int>(std::min<std::int64_t>(pod->gpus, 1024)),
-                                 .reproducibility = Reproducibility::kStatistical},
-                    .submitted = pod->since});
+    jobs.push_back(
+        {.key = {.name_space = "", .name = pod->name_space + "/" + pod->name, .uid = ""},
+         .queue = std::string(kQueueOfPods),
+         .pool = pool.name,
+         .needs = std::move(needs),
+         .training = {.logical_shards = static_cast<int>(std::min<std::int64_t>(pod->gpus, 1024)),
+                      .reproducibility = Reproducibility::kStatistical},
+         .submitted = pod->since});
   }
   return jobs;
 }

@@ -548,7 +548,7 @@ TEST_F(OperatorTest, FatPendingPodsDoNotFillItsMemory) {
     spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] = {
         {"nodeSelectorTerms", std::move(terms)}};
     ASSERT_TRUE(client().Create(kube::kPods, {{"metadata", Meta(name)}, {"spec", spec}}));
-    // What the scheduler would write.
+    // As the scheduler writes it.
     const json status = {{"conditions", json::array({{{"type", "PodScheduled"},
                                                       {"status", "False"},
                                                       {"reason", "Unschedulable"}}})}};

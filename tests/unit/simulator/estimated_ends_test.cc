@@ -69,7 +69,7 @@ RunInput DrawRun(int jobs, planner::QueuePolicy policy, std::mt19937_64& random)
 std::vector<double> ErrorsAtMidRun(const RunRecord& run, const Estimates& estimates) {
   std::vector<double> errors;
   for (const JobRecord& job : run.jobs) {
-    const std::int64_t middle = (*job.share.started + *job.completed) / 2;
+    const std::int64_t middle = (*job.started + *job.completed) / 2;
     const std::vector<Estimate>& of_job = estimates.at(job.name);
     const auto after = std::ranges::upper_bound(of_job, middle, {}, &Estimate::made);
     if (after == of_job.begin()) continue;  // nothing was known

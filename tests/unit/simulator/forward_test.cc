@@ -21,8 +21,8 @@ using testing::HasSubstr;
 // Two jobs share 16 GPUs; a third one waits. The rest of two of them is known.
 replay::DebugSnapshot AShare() {
   replay::DebugSnapshot debug = TwoQueuesShare("service");
-  debug.snapshot.jobs[0].alone_seconds = 8000;
-  debug.snapshot.jobs[1].alone_seconds = 80'000;
+  debug.snapshot.jobs[0].training.alone_seconds = 8000;
+  debug.snapshot.jobs[1].training.alone_seconds = 80'000;
   return debug;
 }
 
@@ -72,8 +72,8 @@ TEST(AskWhatIfTest, AnswersAndRefuses) {
   EXPECT_THAT(ask({.snapshot_file = "-", .edits = {"nodes=1"}}), HasSubstr("nodes=1"));
   EXPECT_THAT(ask({.snapshot_file = "-", .edits = {"nodes-=absent"}}), HasSubstr("absent"));
   EXPECT_EQ(ask({.snapshot_file = "/absent.json"}), "/absent.json: cannot be opened\n");
-  debug.snapshot.jobs[0].alone_seconds.reset();
-  debug.snapshot.jobs[1].alone_seconds.reset();
+  debug.snapshot.jobs[0].training.alone_seconds.reset();
+  debug.snapshot.jobs[1].training.alone_seconds.reset();
   EXPECT_THAT(ask({.snapshot_file = "-", .forward = true}),
               HasSubstr("standard input: no job has aloneSeconds"));
 }

@@ -81,9 +81,9 @@ RunRecord BusyRun(std::string policy, int jobs, double factor) {
       const int gpus = std::min(16, static_cast<int>(64 / present.size() + extra));
       if (job.sizes.empty() || job.sizes.back().gpus != gpus) {
         job.sizes.push_back({now, gpus, 128});
-        if (job.share.started) ++job.resizes;
+        if (job.started) ++job.resizes;
       }
-      if (gpus > 0 && !job.share.started) job.share.started = now;
+      if (gpus > 0 && !job.started) job.started = now;
       job.gpu_seconds += gpus * 60.0;
       job.useful_gpu_seconds += gpus * 48.0;
       left[present[rank]] -= gpus;

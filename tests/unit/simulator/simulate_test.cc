@@ -182,7 +182,7 @@ TEST(BaselineRunTest, ARecordLikeThatOfEvents) {
     const JobRecord& job = run->jobs.at(0);
     EXPECT_EQ(job.name, "a");
     EXPECT_EQ(job.application, "small");
-    EXPECT_EQ(job.share.started, 90'000);
+    EXPECT_EQ(job.started, 90'000);
     EXPECT_EQ(job.completed, 290'000);
     EXPECT_EQ(job.sizes, (std::vector<SizeAt>{{60'000, 1, 8}, {290'000, 0, 8}}));
     EXPECT_DOUBLE_EQ(job.gpu_seconds, 230) << "30 s of them for its start";
