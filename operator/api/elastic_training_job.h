@@ -186,7 +186,7 @@ struct MeasuredSpeed {
   bool operator==(const MeasuredSpeed&) const = default;
 };
 
-// What its coordinator reported of the training.
+// The training, as its coordinator reported it.
 struct JobProgress {
   std::string membership_id;
   std::optional<int> learners_asked;  // number of learners that the program requested
@@ -203,7 +203,7 @@ struct JobProgress {
   bool operator==(const JobProgress&) const = default;
 };
 
-// What the plans gave to the job.
+// The part of the GPUs that plans gave to the job.
 struct JobShare {
   int desired_learners = 0;
   int entitlement = 0;  // learners
@@ -216,7 +216,7 @@ struct JobShare {
   bool operator==(const JobShare&) const = default;
 };
 
-// What decides its turn among the jobs that wait, and what is expected.
+// The job's turn among those that wait, and estimates.
 struct JobWaiting {
   std::int64_t attained_gpu_seconds = 0;
   std::optional<RecentService> recent_service;

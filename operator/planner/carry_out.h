@@ -5,7 +5,7 @@
 
 namespace pliant::planner {
 
-// What a job's next snapshot says of its share once the decision is carried out, `now`.
+// The job's share in the next snapshot, once the decision is carried out, `now`.
 JobShare ShareAfter(const JobShare& before, const Decision& decision, WallTime now);
 
 }  // namespace pliant::planner

@@ -242,7 +242,7 @@ struct QueueView {
   bool operator==(const QueueView&) const = default;
 };
 
-// What the size of a job's training depends on.
+// The size of a job's training depends on these.
 struct JobTraining {
   int logical_shards = 1;  // as frozen in status.training
   SpeedCurve speeds;       // on as few nodes as possible
@@ -272,7 +272,7 @@ struct JobWaiting {
   bool operator==(const JobWaiting&) const = default;
 };
 
-// What earlier plans gave to a job.
+// The part of the pool that earlier plans gave to a job.
 struct JobShare {
   // The size last decided for it, from status.desiredLearners; 0 while it is queued. A job with
   // more than 0 is admitted, even if all of its learners were just lost.

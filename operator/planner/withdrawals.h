@@ -18,7 +18,7 @@ struct Withdrawal {
 };
 
 // Decides on the grants of a job with `present` learners that do not leave. A job that could not
-// start with the others gives all of them back at once: they would be of no use to it. Learners of
+// start with the others gives all of them back at once: they would not help it. Learners of
 // one grant are one failure, however many times it takes to see it.
 Withdrawal WithdrawGrants(const JobView& job, LearnerCount present, const Policy& policy,
                           WallTime now);

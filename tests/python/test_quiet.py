@@ -122,7 +122,7 @@ class QuietTest(ScenarioTest):
 
     def assert_refused(self, kind, said):
         """The one that joins is refused, with these words in its termination message."""
-        # One learner before, because two may differ already. It goes on until the other is there.
+        # One learner before, because two may differ already. It trains until the other is there.
         job, learners = self.running_job(
             [0], program=program(kind), epochs=200, shard_milliseconds=50,
             environment={"PLIANT_CHECK_STATE_EVERY_STEPS": "5"},

@@ -11,7 +11,7 @@
 namespace pliant::controller {
 namespace {
 
-// Whether learners could not be served: anything else that is done for the job may go on.
+// Whether learners could not be served: anything else that is done for the job may continue.
 bool FailedToServe(const Batch& batch, const BatchResult& result) {
   if (result.failed) return ServesLearners(batch.actions[*result.failed]);
   return !result.error;  // the server did not say whether it made a pod, and has not made it

@@ -13,6 +13,7 @@
 #include "operator/controller/lifecycle/coordinator_policy.h"
 #include "operator/controller/lifecycle/failure_policy.h"
 #include "operator/controller/lifecycle/job_status.h"
+#include "operator/controller/lifecycle/limits.h"
 #include "operator/controller/lifecycle/problems.h"
 #include "operator/controller/model/learner_ending.h"
 #include "operator/controller/model/names.h"
@@ -319,31 +320,6 @@ void EndQuarantine(const JobView& view, WallTime now, api::JobStatus& status) {
   if (api::FindCondition(status, kConditionQuarantined) == nullptr) return;
   SetCondition(status, kConditionQuarantined,
                {api::ConditionStatus::kFalse, "LookedAfter", "the operator handles the job again"},
-               view.job->meta.generation, now);
-}
-
-// Why less holds than the job asks for; "": all holds.
-std::string LimitsOf(const JobView& view, const std::optional<JobPlan>& plan) {
-  std::string limits = view.job->spec.limited;
-  const int asked = view.job->spec.elastic.min_learners;
-  if (!plan || plan->decision.minimum.value_or(asked) >= asked) return limits;
-  if (!limits.empty()) limits += "; ";
-  return limits +
-         Format(
-             "elastic.minLearners counts as {}, not as {}: while a job runs its minimum rises only "
-             "within its share, which is {}; suspend and resume it to let it wait for {}",
-             *plan->decision.minimum, asked, Counted(plan->decision.entitlement, "learner"), asked);
-}
-
-// Reports whether less holds than the job asks for.
-void ReportLimits(const JobView& view, const std::optional<JobPlan>& plan, WallTime now,
-                  api::JobStatus& status) {
-  const std::string limited = LimitsOf(view, plan);
-  if (limited.empty() && api::FindCondition(status, kConditionLimited) == nullptr) return;
-  SetCondition(status, kConditionLimited,
-               limited.empty() ? Verdict{api::ConditionStatus::kFalse, "WithinLimits",
-                                         "no limit reduces what the job asks for"}
-                               : Verdict{api::ConditionStatus::kTrue, "BeyondLimits", limited},
                view.job->meta.generation, now);
 }
 

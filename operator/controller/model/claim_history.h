@@ -6,8 +6,8 @@
 
 namespace pliant::controller {
 
-// What the owner of a job may edit, and its program ask for, at any time, and what its claim to
-// GPUs follows.
+// The job's claim to GPUs, as far as its owner may edit it, and its program ask for it, at any
+// time.
 struct Claim {
   bool suspended = false;
   int priority = 0;

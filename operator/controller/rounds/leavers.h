@@ -29,7 +29,7 @@ struct LeaversParts {
 };
 
 // Lets learners leave as the plan says, whatever else is done for their jobs or has failed: their
-// coordinator is told at once, and pods that have to be deleted have batches and a back-off of
+// coordinator is notified at once, and pods that have to be deleted have batches and a back-off of
 // their own. A pod of which a write is under way is deleted after that. Control thread.
 class Leavers {
  public:

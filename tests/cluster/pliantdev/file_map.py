@@ -113,7 +113,7 @@ _ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("tests/python/test_*.py", ("python_{0}_test",)),
     # Scenarios and benches.
     ("tests/scenario/harness.py",
-     (SCRIPTS + "scenario", "python_compatibility_test", "python_elastic_test", *KERAS)),
+     (SCRIPTS + "scenario", "python_compatibility_test", "python_elastic_test", "python_quiet_test", *KERAS)),
     ("tests/scenario/test_*.py", ("scenario_{0}_test",)),
     ("tests/scenario/planner/replay/*.json", ("replay_test",)),
     ("tests/scenario/planner/*.yaml", ("planner_scenarios",)),

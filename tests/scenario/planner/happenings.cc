@@ -177,6 +177,9 @@ void ReadJob(Fields& fields, JobView& job, TimedWorld::Program& program) {
   const auto seconds = [&](const std::string& key, Seconds& value) {
     if (const auto count = fields.Read<std::int64_t>(key)) value = SecondsOf(*count);
   };
+  if (const auto until = fields.Read<std::int64_t>("yieldsUntil")) {
+    job.share.yields_until = kStart + SecondsOf(*until);
+  }
   seconds("minRuntimeSeconds", job.min_runtime);
   seconds("cooldownSeconds", job.cooldown);
   seconds("startTimeoutSeconds", job.start_timeout);

@@ -10,11 +10,11 @@
 
 namespace pliant::operator_sim {
 
-// The invariant that no job is deaf: a learner that the plan drops is told to leave within two
-// seconds, whatever the API server refuses, as long as its coordinator answers.
+// The invariant that no job is deaf: a learner that the plan drops receives the word to leave
+// within two seconds, whatever the API server refuses, as long as its coordinator answers.
 class ToldInTime {
  public:
-  // All outlive it. `violated` is called once for each learner that is told too late.
+  // All outlive it. `violated` is called once for each learner whose word comes too late.
   ToldInTime(EventLoop& loop, const Trainings& trainings,
              std::function<void(const std::string& what)> violated)
       : loop_(loop), trainings_(trainings), violated_(std::move(violated)) {}

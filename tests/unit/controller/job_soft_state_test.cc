@@ -245,7 +245,7 @@ TEST(JobSoftState, ANodeThatEvictsLearnersAgainAndAgainIsAvoidedForLonger) {
   EXPECT_EQ(told[0].node, "gpu-1");
   EXPECT_EQ(told[0].why, "DeletionByTaintManager: deleting");
   EXPECT_EQ(told[0].avoid_until, At(15));
-  EXPECT_TRUE(evict(1, "DeletionByTaintManager", 11).empty()) << "it is told once";
+  EXPECT_TRUE(evict(1, "DeletionByTaintManager", 11).empty()) << "one event for each";
   EXPECT_EQ(evict(2, "DeletionByTaintManager", 30).at(0).avoid_until, At(40));
   EXPECT_EQ(evict(3, "EvictionByEvictionAPI", 50).at(0).avoid_until, At(70));
   EXPECT_TRUE(evict(4, "PreemptionByScheduler", 100).empty()) << "it made room for another pod";

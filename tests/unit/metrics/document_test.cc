@@ -66,6 +66,7 @@ TEST(Document, HasTheOperatorsMetrics) {
                   .samples_per_second = {{1, 1}}});
   metrics.SetQueues({{.name = "a", .pool = "b"}});
   metrics.SetPools({{.name = "b"}});
+  metrics.SetOrphans({{.name_space = "a"}});
   metrics.SetJobsInPhase("Running", 1);
   metrics.SetJobsQuarantined(1);
   metrics.OnWaitEnded(milliseconds(1));
