@@ -44,7 +44,8 @@ _LEASE = "leases.coordination.k8s.io"
 # Rights of the operator: verb, kind ("KIND:NAME": only this object), namespace ("": all), allowed.
 _RIGHTS = (
     ("list", "elastictrainingjobs.pliant.dev", "", True),
-    ("get", "elastictrainingjobs.pliant.dev", "", False),
+    # One job with its template, which may be too large to keep.
+    ("get", "elastictrainingjobs.pliant.dev", "", True),
     ("patch", "elastictrainingjobs.pliant.dev/status", "", True),
     ("update", "elastictrainingjobs.pliant.dev/status", "", False),
     ("update", "elastictrainingjobs.pliant.dev", "", False),
