@@ -261,7 +261,7 @@ TEST_F(Tenants, AJobThatIsSuspendedAndResumedAgainAndAgainHardlyMovesItsNeighbor
   ASSERT_TRUE(ReachLearners("restless", 4) && ReachLearners("calm", 4)) << world.Describe();
   world.loop.RunFor(40s);
   const std::int64_t before = Job("calm").at("/status/nextLearner"_json_pointer);
-  for (int flip = 0; flip < 30; ++flip) {
+  for (int flip = 0; flip < 12; ++flip) {
     world.Edit("restless", {{"suspend", flip % 2 == 0}});
     world.loop.RunFor(3s);
     EXPECT_GE(world.Learners("calm"), 4);
@@ -447,7 +447,7 @@ TEST_F(Leftovers, AJobThatAFinalizerHoldsGivesItsGpusBack) {
 
 TEST_F(Leftovers, PodsThatFitNoNodeAreInNobodysWay) {
   world.Apply(controller::kGpuPools, "default", {{"yieldToPending", true}});
-  world.CreateFatPods("evil", "fat", 20, 2048);
+  world.CreateFatPods("evil", "fat", 6, 2048);
   Submit("good", 2, 8);
   ASSERT_TRUE(ReachLearners("good", 8)) << world.Describe();
   world.loop.RunFor(5min);
