@@ -19,7 +19,7 @@ class ToldInTime {
              std::function<void(const std::string& what)> violated)
       : loop_(loop), trainings_(trainings), violated_(std::move(violated)) {}
 
-  // Called several times a second. `plan`: the leader's, if it is undisturbed, else null.
+  // Called once a second. `plan`: the leader's, if it is undisturbed, else null.
   void Look(const planner::Plan* plan);
 
  private:

@@ -320,7 +320,7 @@ void World::LookWhetherAllAreTold() {
   const std::string identity = leads == nullptr ? "" : leads->identity();
   if (identity != std::exchange(leader_before_, identity) || coordinators_cut) Disturb({});
   told_in_time_.Look(loop.Now() < disturbed_until_ || leads == nullptr ? nullptr : leads->plan());
-  look_timer_ = loop.PostAfter(std::chrono::milliseconds(500), [this] { LookWhetherAllAreTold(); });
+  look_timer_ = loop.PostAfter(std::chrono::seconds(1), [this] { LookWhetherAllAreTold(); });
 }
 
 void World::FreezeWatches(std::size_t index, Duration time) {
