@@ -65,6 +65,8 @@ class ToyProgram final : public Program {
     if (task.step >= fail_at_step_) return Invalid("told to fail at this step");
     while (task.step >= hang_at_step_) std::this_thread::sleep_for(std::chrono::hours(1));
     const bool train = task.kind == TickKind::kTrain;
+    if (buffers.size() != (train && task.shard == 0 ? info_.buffer_bytes : 0))
+      return Invalid("only shard 0 has buffers");
     if (train) std::ranges::fill(gradient, 0.0F);
     ShardSums sums;
     float mean = 0;

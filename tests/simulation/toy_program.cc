@@ -76,7 +76,9 @@ ToyProgram::ToyProgram(const DataSpec& data, std::size_t ballast_bytes, Habits h
 
 Result<ShardSums> ToyProgram::ComputeShard(const ShardTask& task, std::span<float> gradient,
                                            std::span<std::byte> buffers, GradientSink* sink) {
-  CHECK(task.kind == TickKind::kEvaluate || task.step == steps(), "a step is done on its state");
+  const bool training = task.kind == TickKind::kTrain;
+  CHECK(!training || task.step == steps(), "a step is done on its state");
+  CHECK(buffers.size() == (training && task.shard == 0 ? sizeof(buffers_) : 0), "as promised");
   ShardSums sums{.samples = static_cast<double>(task.samples.size())};
   for (float& element : gradient) element = 0;
   for (const std::uint64_t sample : task.samples) {
@@ -84,7 +86,7 @@ Result<ShardSums> ToyProgram::ComputeShard(const ShardTask& task, std::span<floa
     for (std::size_t i = 0; i < kParameters; ++i) {
       const float x = Noise(sample, i) + buffers_[i % kBuffers] * 0.01F;
       score += weights_[i] * x;
-      if (!gradient.empty()) gradient[i] += x + weights_[i] * Noise(task.seed, i) * 0.1F;
+      if (!gradient.empty()) gradient[i] += x + weights_[i] * Noise(task.seed ^ habits_.process_seed, i) * 0.1F;
     }
     sums.loss += static_cast<double>(score) * score;
     sums.correct += score > 0 ? 1 : 0;

@@ -19,6 +19,7 @@ namespace pliant::sim {
 struct Habits {
   bool wants_evaluation_results = false;
   std::uint64_t ends_at_step = 0;  // 0: when all epochs have ended
+  std::uint64_t process_seed = 0;  // of random numbers that depend on the process: a fault
   auto operator<=>(const Habits&) const = default;
 };
 

@@ -64,6 +64,10 @@ std::optional<Work> ShardStepper::Next() {
   ShardWork work{
       .task = &*work_.other_checked, .gradient = {}, .buffers = {}, .left = {}, .sums = {}};
   work.gradient = checked_gradient_.view();
+  if (work.task->shard == 0) {
+    checked_buffers_ = buffers_.Take(program_.info().buffer_bytes);
+    work.buffers = checked_buffers_.view;
+  }
   return work;
 }
 

@@ -76,7 +76,9 @@ class ShardStepper final : public Operation {
   TickOutput output_;
   Status status_;
 
+  // The results of another rank's task.
   FloatBuffer checked_gradient_;
+  MutableBytes checked_buffers_;
 
   // The current shard.
   std::size_t next_ = 0;               // index of its task

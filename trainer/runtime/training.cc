@@ -179,7 +179,8 @@ void Training::CommitWhenComplete() {
   ticks.NoteComplete();
   if (catch_up_) return OnMissed(outcome);
   if (!outcome.differing.empty() && DiffersFromOthers(outcome.differing)) return;
-  if (outcome.unequal) return FailForShard(*outcome.unequal);
+  // Shards of states that differ are unequal, which says nothing of the data.
+  if (outcome.unequal && outcome.differing.empty()) return FailForShard(*outcome.unequal);
   const std::optional<EvaluationTask> evaluation = EvaluationEndedBy(outcome);
   if (ticks.plan().kind == TickKind::kEvaluate && !evaluation) return OnCommitted(outcome);
   ticks.Commit(outcome, evaluation, [this, outcome](const Result<CommitOutput>& output) {

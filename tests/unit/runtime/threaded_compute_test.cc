@@ -35,6 +35,8 @@ class CountingProgram final : public Program {
                                  std::span<std::byte> buffers, GradientSink* sink) override {
     ++shards_run;
     if (sink != nullptr) ++sinks_given;
+    const std::size_t expected = task.shard == 0 ? info_.buffer_bytes : 0;
+    if (buffers.size() != expected) return Invalid("only shard 0 has buffers");
     std::this_thread::sleep_for(shard_time);
     while (hold || hold_shard == task.shard) std::this_thread::yield();
     if (task.shard == failing_shard) return Invalid("no such sample");
@@ -288,6 +290,7 @@ TEST_P(ThreadedComputeTest, AShardHasOneDigestOnAllThatComputeIt) {
     compute_->RunTick(
         std::move(work), [](const NodePart&) {},
         [&](const Result<TickOutput>& output) {
+          if (!output) loop_.Stop();
           ASSERT_TRUE(output);
           outputs.push_back(*output);
           if (outputs.size() == 1 + 2 * kShards) loop_.Stop();

@@ -1,10 +1,12 @@
 #include "trainer/runtime/training.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -54,8 +56,8 @@ StateSummary HeldAt(Tick ticks, std::string last_line = "") {
 struct TrainingOf final : Training::Owner, CoordinatorSession::Owner, MetricsSink {
   // The program reaches its state by steps with gradients of `gradient`.
   TrainingOf(SimEventLoop& event_loop, int self, const std::vector<StateSummary>& held,
-             float gradient = 0.1F)
-      : loop(event_loop), self_rank(self), view(Trainee(self)) {
+             float gradient = 0.1F, const sim::Habits& habits = {})
+      : loop(event_loop), self_rank(self), program(kSteps, 0, habits), view(Trainee(self)) {
     const int world_size = static_cast<int>(held.size());
     view.Enter(MembershipOf(kOpened, world_size), {});
     Opening opening(world_size, self, held[static_cast<std::size_t>(self)]);
@@ -135,6 +137,7 @@ struct TrainingOf final : Training::Owner, CoordinatorSession::Owner, MetricsSin
     });
     return taken;
   }
+  void SpoilState() { std::ranges::fill(program.State().front().bytes, std::byte{1}); }
   std::size_t StateFramesTo(int rank) const {
     return transport.SentTo(Trainee(rank), FrameKind::kState).size();
   }
@@ -142,7 +145,7 @@ struct TrainingOf final : Training::Owner, CoordinatorSession::Owner, MetricsSin
   SimEventLoop& loop;
   const int self_rank;
   Tasks tasks{loop, [] {}};
-  sim::ToyProgram program{kSteps};
+  sim::ToyProgram program;
   sim::SimCompute compute{loop,
                           program,
                           kSteps.logical_shards,
@@ -220,19 +223,22 @@ TEST(Training, ServesThoseBehindUnlessItIsLeft) {
 
 // ---- A tick is committed ----
 
-TEST(Training, WhoseStateDiffersFailsAndTheOthersGoOn) {
-  SimEventLoop loop;
-  const std::vector<StateSummary> held(3, HeldAt(1));
-  std::array<TrainingOf, 3> members = {TrainingOf(loop, 0, held), TrainingOf(loop, 1, held),
-                                       TrainingOf(loop, 2, held, 0.5F)};
-  for (TrainingOf& it : members) it.training->BeginTick();
-  loop.RunFor(seconds(1));
+void TakeTick(std::span<TrainingOf> members) {
+  for (TrainingOf& it : members) it.ComputeTick();
   for (int round = 0; round < 3; ++round) {  // nodes, then roots
     for (TrainingOf& it : members) {
       for (TrainingOf& from : members) it.Take(from);
     }
   }
-  loop.RunFor(seconds(1));
+  members.front().loop.RunFor(seconds(1));
+}
+
+TEST(Training, WhoseStateDiffersFailsAndTheOthersGoOn) {
+  SimEventLoop loop;
+  const std::vector<StateSummary> held(3, HeldAt(1));
+  std::array<TrainingOf, 3> members = {TrainingOf(loop, 0, held), TrainingOf(loop, 1, held),
+                                       TrainingOf(loop, 2, held, 0.5F)};
+  TakeTick(members);
   for (const TrainingOf& it : members) {
     SCOPED_TRACE(it.self_rank);
     const bool differs = it.self_rank == 2;
@@ -241,6 +247,34 @@ TEST(Training, WhoseStateDiffersFailsAndTheOthersGoOn) {
     EXPECT_EQ(it.told, Lines{});
   }
   EXPECT_EQ(members[2].failed->code, ErrorCode::kCorrupt);
+}
+
+// The second tick has a spot check of rank 2.
+TEST(Training, AShardThatComesOutUnequalFailsAllUnlessAStateDiffers) {
+  for (const bool state_differs : {false, true}) {
+    SCOPED_TRACE(state_differs);
+    SimEventLoop loop;
+    const std::vector<StateSummary> held(3, HeldAt(1));
+    const sim::Habits habits{.process_seed = state_differs ? 0U : 1U};
+    std::array<TrainingOf, 3> members = {TrainingOf(loop, 0, held), TrainingOf(loop, 1, held),
+                                         TrainingOf(loop, 2, held, 0.1F, habits)};
+    TakeTick(members);
+    for (const TrainingOf& it : members) ASSERT_EQ(it.boundaries, 1);
+    if (state_differs) members[2].SpoilState();
+    TakeTick(members);
+    for (const TrainingOf& it : members) {
+      SCOPED_TRACE(it.self_rank);
+      const bool fails = !state_differs || it.self_rank == 2;
+      ASSERT_EQ(it.failed.has_value(), fails);
+      EXPECT_EQ(it.boundaries, fails ? 1 : 2);
+      if (!fails) continue;
+      const std::string& said = it.failed->message;
+      EXPECT_EQ(it.failed->code, state_differs ? ErrorCode::kCorrupt : ErrorCode::kInvalid);
+      EXPECT_EQ(said.starts_with("shard "), !state_differs) << said;
+      EXPECT_EQ(said.contains("of step 2 (samples "), !state_differs) << said;
+      EXPECT_EQ(said.contains("learner-2"), !state_differs) << said;
+    }
+  }
 }
 
 // Completion may be notified more than once. The reaction to a commit may be the end.
