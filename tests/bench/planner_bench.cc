@@ -173,9 +173,9 @@ class Cluster {
                 .priority = Draw(1, 100) * 100,
                 .min_learners = min,
                 .max_learners = min + Draw(0, 12),
-                .logical_shards = 64,
+                .training = {.logical_shards = 64},
                 .submitted = kNow - Seconds{Draw(0, 100'000)},
-                .attained_gpu_seconds = Draw(0, 1'000'000)};
+                .waiting = {.attained_gpu_seconds = Draw(0, 1'000'000)}};
     job.needs.resources = {.gpus = 1, .cpu_millis = 8'000, .memory_bytes = 64 * kGiB};
     job.needs.tolerations = {{.key = "nvidia.com/gpu", .exists = true}};
     if (needs_a100) job.needs.node_selector = {{"gpu", "a100"}};
