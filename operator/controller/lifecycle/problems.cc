@@ -14,8 +14,9 @@ namespace {
 
 using std::chrono::seconds;
 
-// Mounting a volume takes a few seconds at most, unless something is wrong with it.
-constexpr seconds kMountTime{20};
+// A scheduler judges a pod, and a node mounts its volumes, within a few seconds, unless something is
+// wrong.
+constexpr seconds kStartTime{20};
 // A coordinator that has not answered for this long is reported.
 constexpr seconds kUnreachableAfter{15};
 // One that refuses plans is replaced after this time, unless it was replaced shortly before.
@@ -64,12 +65,30 @@ std::optional<Problem> SchedulingProblem(const api::Pod& pod) {
                  .message = Format("pod {}: {}", pod.meta.name, scheduled->message)};
 }
 
-bool IsUnmounted(const api::Pod& pod, const JobSoftState& state, WallTime now) {
+bool IsLateToStart(const api::Pod& pod, const JobSoftState& state, WallTime now) {
   const auto since = state.clocks.starting_since.find(pod.meta.name);
+  return since != state.clocks.starting_since.end() && now >= since->second + kStartTime;
+}
+
+// The API server says of a pod with gates that it is not scheduled yet, and only a scheduler says
+// anything else.
+std::optional<Problem> SchedulerProblem(const api::Pod& pod, const JobSoftState& state,
+                                        WallTime now) {
+  const api::PodCondition* scheduled = api::FindCondition(pod, "PodScheduled");
+  const bool judged = scheduled != nullptr && scheduled->reason != "SchedulingGated";
+  if (judged || !pod.node_name.empty() || !IsLateToStart(pod, state, now)) return std::nullopt;
+  return Problem{
+      .reason = "SchedulerSilent",
+      .message = Format("pod {}: the scheduler \"{}\" has not looked for a node for it for {} s. "
+                        "Check the name in spec.template.spec.schedulerName, and that this "
+                        "scheduler runs",
+                        pod.meta.name, pod.scheduler_name, kStartTime.count())};
+}
+
+bool IsUnmounted(const api::Pod& pod, const JobSoftState& state, WallTime now) {
   const api::PodCondition* ready = api::FindCondition(pod, "PodReadyToStartContainers");
   return !pod.ended() && !pod.deleting() && !pod.node_name.empty() &&
-         since != state.clocks.starting_since.end() && now >= since->second + kMountTime &&
-         ready != nullptr && !ready->status;
+         IsLateToStart(pod, state, now) && ready != nullptr && !ready->status;
 }
 
 // Reported only after the pod's events were read: the first message is the one that becomes an
@@ -118,6 +137,7 @@ std::optional<Problem> PodProblem(const api::Pod& pod, const JobSoftState& state
   if (pod.ended() || pod.deleting()) return std::nullopt;
   if (auto problem = ContainerProblem(pod)) return problem;
   if (auto problem = SchedulingProblem(pod)) return problem;
+  if (auto problem = SchedulerProblem(pod, state, now)) return problem;
   return MountProblem(pod, state, now);
 }
 
@@ -138,7 +158,7 @@ std::optional<WallTime> NextProblemCheck(const JobView& view, WallTime now) {
     if (since && *since + timeout > now) KeepEarliest(*since + timeout, earliest);
   };
   for (const auto& [pod, since] : view.soft_state.clocks.starting_since)
-    consider(since, kMountTime);
+    consider(since, kStartTime);
   for (const api::Pod& pod : view.learners)
     consider(RunningSince(pod, kLearnerContainer), kHelloTime);
   for (const api::Pod& pod : view.coordinators) {

@@ -188,6 +188,13 @@ BAD_JOBS = (
         "absent-claim",
     ),
     BadJob(
+        "a scheduler that does not run",
+        _field("template", "spec", "schedulerName", value="absent-scheduler"),
+        "Progressing",
+        "SchedulerSilent",
+        "absent-scheduler",
+    ),
+    BadJob(
         "a config map that is not there, as a volume",
         _volume(configMap={"name": "absent-config"}),
         "Progressing",

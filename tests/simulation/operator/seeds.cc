@@ -24,6 +24,14 @@ using namespace std::chrono_literals;
 
 constexpr Duration kRound = 250ms;
 
+// The timeouts that answer the faults.
+constexpr Duration kLease = 15s;
+constexpr Duration kSilentWatch = 75s;
+constexpr Duration kSilentCoordinator = 30s;
+constexpr Duration kQuotaLag = 10s;
+constexpr Duration kStart = 120s;
+constexpr Duration kUnreachableNode = 50s;
+
 enum class End { kSucceeds, kFails, kSucceedsOrFails, kSuspended, kQueued, kGone };
 
 // The rates of faults. Each seed has its own mixture: all faults at high rates would leave no time
@@ -64,6 +72,7 @@ struct Mixture {
   double hold = 0;
   double phantom = 0;
   double fat_pods = 0;
+  double raise = 0;  // minLearners of a job, up to all GPUs
 };
 
 // The faults that the owner of that job may put into its coordinator.
@@ -173,6 +182,13 @@ class Story {
     return of[static_cast<std::size_t>(Pick(static_cast<int>(of.size())))];
   }
 
+  // How long a fault lasts: in seeds with leftovers from half to four times the timeout that answers
+  // it, so that some faults outlive it.
+  Duration Lasting(Duration most, Duration timeout) {
+    return has_leftovers_ ? Between(world_.random, timeout / 2, 4 * timeout)
+                          : Between(world_.random, 1s, most);
+  }
+
   Mixture DrawMixture() {
     const auto maybe = [&](double most) {
       return Chance(world_.random, 0.35) ? most * (1 + Pick(100)) / 100 : 0;
@@ -216,6 +232,7 @@ class Story {
     mix_.hold = maybe(0.05);
     mix_.phantom = maybe(0.1);
     mix_.fat_pods = maybe(0.05);
+    mix_.raise = maybe(0.3);
   }
 
   void SubmitOne() {
@@ -259,30 +276,27 @@ class Story {
     if (now(mix_.forget)) world_.server.ForgetHistory();
     if (now(mix_.kill_operator)) world_.Kill(replica);
     if (now(mix_.kill_at_write)) world_.KillAtWrite(1 + Pick(10), Pick(2) == 0);
-    if (now(mix_.stop_operator)) world_.Stop(replica, Between(world_.random, 1s, 30s));
+    if (now(mix_.stop_operator)) world_.Stop(replica, Lasting(30s, kLease));
     if (now(mix_.release)) world_.Release(replica);
-    if (now(mix_.partition)) world_.Partition(replica, Between(world_.random, 1s, 30s));
-    if (now(mix_.freeze_watches)) {
-      world_.FreezeWatches(replica, Between(world_.random, 1s, 75s));
-    }
+    if (now(mix_.partition)) world_.Partition(replica, Lasting(30s, kLease));
+    if (now(mix_.freeze_watches)) world_.FreezeWatches(replica, Lasting(75s, kSilentWatch));
     if (now(mix_.step_clock)) {
       const int seconds = Pick(2 * 180) - 180;
       world_.StepClock(replica, std::chrono::seconds(seconds));
     }
     if (now(mix_.cut_coordinators)) {
       world_.coordinators_cut = true;
-      world_.loop.PostAfter(Between(world_.random, 1s, 60s),
+      world_.loop.PostAfter(Lasting(60s, kSilentCoordinator),
                             [this] { world_.coordinators_cut = false; });
     }
     if (now(mix_.refuse_pods) && world_.refusal.empty()) {
       world_.refusal = Pick(2) == 0 ? "exceeded quota: gpus, requested: requests.nvidia.com/gpu=1"
                                     : "violates PodSecurity \"restricted:latest\"";
-      world_.loop.PostAfter(Between(world_.random, 1s, 1min), [this] { world_.refusal.clear(); });
+      world_.loop.PostAfter(Lasting(1min, kQuotaLag), [this] { world_.refusal.clear(); });
     }
     if (now(mix_.lose_images)) {
       world_.cluster.has_images = false;
-      world_.loop.PostAfter(Between(world_.random, 1s, 3min),
-                            [this] { world_.cluster.has_images = true; });
+      world_.loop.PostAfter(Lasting(3min, kStart), [this] { world_.cluster.has_images = true; });
     }
     PodFaults(now);
     NodeFaults(now);
@@ -319,6 +333,7 @@ class Story {
     const auto entry = std::next(wanted_.begin(), Pick(static_cast<int>(wanted_.size())));
     const std::string& job = entry->first;
     if (entry->second == End::kGone) return;
+    if (now(mix_.raise)) Raise(job);
     if (now(mix_.orphan)) {
       world_.DeleteAndOrphan(job, Between(world_.random, 1ms, 3s));
       entry->second = End::kGone;
@@ -328,6 +343,15 @@ class Story {
       world_.loop.PostAfter(Between(world_.random, 1s, 8min), [this, job] { world_.LetGo(job); });
       entry->second = End::kGone;
     }
+  }
+
+  // A job that could be admitted still can. One that ends because its minimum is high ends anyhow.
+  void Raise(const std::string& job) {
+    const Json elastic = world_.server.Find(PathOf(job))->at("spec").at("elastic");
+    const int least = elastic.at("minLearners");
+    const int most = std::min(elastic.at("maxLearners").get<int>(), gpus_);
+    if (least < most)
+      world_.Edit(job, {{"elastic", {{"minLearners", least + 1 + Pick(most - least)}}}});
   }
 
   // A copy of another tenant's pod in the forger's own namespace, with arbitrary content.
@@ -391,7 +415,7 @@ class Story {
   void NodeFaults(const Now& now) {
     const std::string node = One(world_.cluster.NodeNames());
     const auto later = [&](Duration most, auto act) {
-      world_.loop.PostAfter(Between(world_.random, 1s, most), act);
+      world_.loop.PostAfter(Lasting(most, kUnreachableNode), act);
     };
     Cluster& cluster = world_.cluster;
     if (now(mix_.power)) {

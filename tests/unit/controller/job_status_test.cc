@@ -112,6 +112,11 @@ void Waits(api::Pod& pod, const char* reason) {
   pod.containers = {{.name = "learner", .waiting_reason = reason, .waiting_message = "because"}};
 }
 
+void WaitsForScheduler(JobView& view) {
+  view.learners[0].node_name = "";
+  view.learners[0].conditions = {};
+}
+
 TEST(Problems, TheMostTellingIsTold) {
   const ProblemCase kCases[] = {
       {"none", [](JobView&) {}, "", ""},
@@ -144,6 +149,25 @@ TEST(Problems, TheMostTellingIsTold) {
              {.type = "PodScheduled", .reason = "Unschedulable", .message = "0/2 nodes"}};
        },
        "", "Unschedulable"},
+      {"nobody schedules",
+       [](JobView& view) {
+         WaitsForScheduler(view);
+         view.soft_state.clocks.starting_since[Name(0)] = At(0);
+       },
+       "", "SchedulerSilent"},
+      {"nobody schedules what was gated",
+       [](JobView& view) {
+         WaitsForScheduler(view);
+         view.learners[0].conditions = {{.type = "PodScheduled", .reason = "SchedulingGated"}};
+         view.soft_state.clocks.starting_since[Name(0)] = At(0);
+       },
+       "", "SchedulerSilent"},
+      {"not scheduled yet",
+       [](JobView& view) {
+         WaitsForScheduler(view);
+         view.soft_state.clocks.starting_since[Name(0)] = At(95);
+       },
+       "", ""},
       {"gated is no problem",
        [](JobView& view) {
          view.learners[0].conditions = {{.type = "PodScheduled", .reason = "SchedulingGated"}};
