@@ -26,7 +26,6 @@ constexpr Duration kRound = 250ms;
 
 // The timeouts that answer the faults.
 constexpr Duration kLease = 15s;
-constexpr Duration kSilentWatch = 75s;
 constexpr Duration kSilentCoordinator = 30s;
 constexpr Duration kQuotaLag = 10s;
 constexpr Duration kStart = 120s;
@@ -72,7 +71,8 @@ struct Mixture {
   double hold = 0;
   double phantom = 0;
   double fat_pods = 0;
-  double raise = 0;  // minLearners of a job, up to all GPUs
+  double raise = 0;   // minLearners of a job, up to all GPUs
+  double starve = 0;  // a job is refused what it lost, and must give back
 };
 
 // The faults that the owner of that job may put into its coordinator.
@@ -127,7 +127,7 @@ class Story {
 
   void Unsafe() {
     const int jobs = 1 + Pick(4);
-    const int rounds = 60 + Pick(240);
+    const int rounds = (60 + Pick(240)) * (has_leftovers_ ? 4 : 1);  // faults take longer
     for (int i = 0; i < rounds && !world_.faulty(); ++i) {
       if (static_cast<int>(wanted_.size()) < jobs && Pick(8) == 0) SubmitOne();
       Round();
@@ -233,6 +233,7 @@ class Story {
     mix_.phantom = maybe(0.1);
     mix_.fat_pods = maybe(0.05);
     mix_.raise = maybe(0.3);
+    mix_.starve = maybe(0.2);
   }
 
   void SubmitOne() {
@@ -242,7 +243,7 @@ class Story {
   }
 
   void Submit(const std::string& job) {
-    TrainingOptions training{.steps = 40 + Pick(200),
+    TrainingOptions training{.steps = (40 + Pick(200)) * (has_leftovers_ ? 4 : 1),
                              .step_time = std::chrono::milliseconds(100 + Pick(400)),
                              .exit_code = {},
                              .ignores_stop_signal = Pick(6) == 0};
@@ -279,7 +280,8 @@ class Story {
     if (now(mix_.stop_operator)) world_.Stop(replica, Lasting(30s, kLease));
     if (now(mix_.release)) world_.Release(replica);
     if (now(mix_.partition)) world_.Partition(replica, Lasting(30s, kLease));
-    if (now(mix_.freeze_watches)) world_.FreezeWatches(replica, Lasting(75s, kSilentWatch));
+    // A watch that is silent for longer is opened again.
+    if (now(mix_.freeze_watches)) world_.FreezeWatches(replica, Between(world_.random, 1s, 75s));
     if (now(mix_.step_clock)) {
       const int seconds = Pick(2 * 180) - 180;
       world_.StepClock(replica, std::chrono::seconds(seconds));
@@ -289,11 +291,7 @@ class Story {
       world_.loop.PostAfter(Lasting(60s, kSilentCoordinator),
                             [this] { world_.coordinators_cut = false; });
     }
-    if (now(mix_.refuse_pods) && world_.refusal.empty()) {
-      world_.refusal = Pick(2) == 0 ? "exceeded quota: gpus, requested: requests.nvidia.com/gpu=1"
-                                    : "violates PodSecurity \"restricted:latest\"";
-      world_.loop.PostAfter(Lasting(1min, kQuotaLag), [this] { world_.refusal.clear(); });
-    }
+    if (now(mix_.refuse_pods)) RefusePods();
     if (now(mix_.lose_images)) {
       world_.cluster.has_images = false;
       world_.loop.PostAfter(Lasting(3min, kStart), [this] { world_.cluster.has_images = true; });
@@ -329,6 +327,7 @@ class Story {
   void Leave(const Now& now) {
     if (now(mix_.phantom)) world_.CreateDaemonSet(kEvil, Format("phantom-{}", names_++), 1000);
     if (now(mix_.fat_pods)) world_.CreateFatPods(kEvil, Format("fat-{}", names_++), 10, 2048);
+    if (now(mix_.starve)) Starve();
     if (wanted_.empty()) return;
     const auto entry = std::next(wanted_.begin(), Pick(static_cast<int>(wanted_.size())));
     const std::string& job = entry->first;
@@ -352,6 +351,29 @@ class Story {
     const int most = std::min(elastic.at("maxLearners").get<int>(), gpus_);
     if (least < most)
       world_.Edit(job, {{"elastic", {{"minLearners", least + 1 + Pick(most - least)}}}});
+  }
+
+  // A job that loses a learner and is refused another one must still give some back.
+  void Starve() {
+    const auto learners = world_.PodsOf("", "learner");
+    if (learners.empty()) return;
+    const std::string& lost = One(learners);
+    const std::string job = JobOf(*world_.server.Find(lost));
+    RefusePods();
+    world_.cluster.EndProgram(lost, 1, Json());
+    world_.loop.PostAfter(Between(world_.random, 1s, 15s), [this, job] {
+      const auto object = world_.server.Find(PathOf(job));
+      if (object == nullptr) return;
+      const Json least = object->at("spec").at("elastic").at("minLearners");
+      world_.Edit(job, {{"elastic", {{"maxLearners", least}}}});
+    });
+  }
+
+  void RefusePods() {
+    if (!world_.refusal.empty()) return;
+    world_.refusal = Pick(2) == 0 ? "exceeded quota: gpus, requested: requests.nvidia.com/gpu=1"
+                                  : "violates PodSecurity \"restricted:latest\"";
+    world_.loop.PostAfter(Lasting(1min, kQuotaLag), [this] { world_.refusal.clear(); });
   }
 
   // A copy of another tenant's pod in the forger's own namespace, with arbitrary content.
