@@ -86,7 +86,8 @@ Result<ShardSums> ToyProgram::ComputeShard(const ShardTask& task, std::span<floa
     for (std::size_t i = 0; i < kParameters; ++i) {
       const float x = Noise(sample, i) + buffers_[i % kBuffers] * 0.01F;
       score += weights_[i] * x;
-      if (!gradient.empty()) gradient[i] += x + weights_[i] * Noise(task.seed ^ habits_.process_seed, i) * 0.1F;
+      if (!gradient.empty())
+        gradient[i] += x + weights_[i] * Noise(task.seed ^ habits_.process_seed, i) * 0.1F;
     }
     sums.loss += static_cast<double>(score) * score;
     sums.correct += score > 0 ? 1 : 0;

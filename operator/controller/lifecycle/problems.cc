@@ -14,8 +14,8 @@ namespace {
 
 using std::chrono::seconds;
 
-// A scheduler judges a pod, and a node mounts its volumes, within a few seconds, unless something is
-// wrong.
+// A scheduler judges a pod, and a node mounts its volumes, within a few seconds, unless something
+// is wrong.
 constexpr seconds kStartTime{20};
 // A coordinator that has not answered for this long is reported.
 constexpr seconds kUnreachableAfter{15};

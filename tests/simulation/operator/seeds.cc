@@ -182,8 +182,8 @@ class Story {
     return of[static_cast<std::size_t>(Pick(static_cast<int>(of.size())))];
   }
 
-  // How long a fault lasts: in seeds with leftovers from half to four times the timeout that answers
-  // it, so that some faults outlive it.
+  // How long a fault lasts: in seeds with leftovers from half to four times the timeout that
+  // answers it, so that some faults outlive it.
   Duration Lasting(Duration most, Duration timeout) {
     return has_leftovers_ ? Between(world_.random, timeout / 2, 4 * timeout)
                           : Between(world_.random, 1s, most);
