@@ -54,35 +54,33 @@ std::optional<Problem> ContainerProblem(const api::Pod& pod) {
   return std::nullopt;
 }
 
-std::optional<Problem> SchedulingProblem(const api::Pod& pod) {
-  const api::PodCondition* scheduled = api::FindCondition(pod, "PodScheduled");
-  if (scheduled == nullptr || scheduled->status || scheduled->reason != "Unschedulable") {
-    return std::nullopt;
-  }
-  const bool volume = scheduled->message.find("persistentvolumeclaim") != std::string::npos ||
-                      scheduled->message.find("volume node affinity") != std::string::npos;
-  return Problem{.reason = volume ? "VolumeMissing" : "Unschedulable",
-                 .message = Format("pod {}: {}", pod.meta.name, scheduled->message)};
-}
-
 bool IsLateToStart(const api::Pod& pod, const JobSoftState& state, WallTime now) {
   const auto since = state.clocks.starting_since.find(pod.meta.name);
   return since != state.clocks.starting_since.end() && now >= since->second + kStartTime;
 }
 
-// The API server says of a pod with gates that it is not scheduled yet, and only a scheduler says
-// anything else.
-std::optional<Problem> SchedulerProblem(const api::Pod& pod, const JobSoftState& state,
-                                        WallTime now) {
-  const api::PodCondition* scheduled = api::FindCondition(pod, "PodScheduled");
-  const bool judged = scheduled != nullptr && scheduled->reason != "SchedulingGated";
-  if (judged || !pod.node_name.empty() || !IsLateToStart(pod, state, now)) return std::nullopt;
+std::optional<Problem> SilenceOfScheduler(const api::Pod& pod, const JobSoftState& state,
+                                          WallTime now) {
+  if (!pod.node_name.empty() || !IsLateToStart(pod, state, now)) return std::nullopt;
   return Problem{
       .reason = "SchedulerSilent",
       .message = Format("pod {}: the scheduler \"{}\" has not looked for a node for it for {} s. "
                         "Check the name in spec.template.spec.schedulerName, and that this "
                         "scheduler runs",
                         pod.meta.name, pod.scheduler_name, kStartTime.count())};
+}
+
+std::optional<Problem> SchedulingProblem(const api::Pod& pod, const JobSoftState& state,
+                                         WallTime now) {
+  const api::PodCondition* scheduled = api::FindCondition(pod, "PodScheduled");
+  // The API server sets this reason when it creates a pod with gates; only a scheduler changes it.
+  if (scheduled == nullptr || scheduled->reason == "SchedulingGated")
+    return SilenceOfScheduler(pod, state, now);
+  if (scheduled->status || scheduled->reason != "Unschedulable") return std::nullopt;
+  const bool volume = scheduled->message.find("persistentvolumeclaim") != std::string::npos ||
+                      scheduled->message.find("volume node affinity") != std::string::npos;
+  return Problem{.reason = volume ? "VolumeMissing" : "Unschedulable",
+                 .message = Format("pod {}: {}", pod.meta.name, scheduled->message)};
 }
 
 bool IsUnmounted(const api::Pod& pod, const JobSoftState& state, WallTime now) {
@@ -136,8 +134,7 @@ std::optional<Problem> SilenceOf(const JobView& view, const api::Pod& learner, W
 std::optional<Problem> PodProblem(const api::Pod& pod, const JobSoftState& state, WallTime now) {
   if (pod.ended() || pod.deleting()) return std::nullopt;
   if (auto problem = ContainerProblem(pod)) return problem;
-  if (auto problem = SchedulingProblem(pod)) return problem;
-  if (auto problem = SchedulerProblem(pod, state, now)) return problem;
+  if (auto problem = SchedulingProblem(pod, state, now)) return problem;
   return MountProblem(pod, state, now);
 }
 

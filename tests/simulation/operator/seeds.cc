@@ -106,7 +106,8 @@ class Story {
   explicit Story(std::uint64_t seed)
       : world_(seed),
         has_second_namespace_(HasSecondNamespace(seed)),
-        has_leftovers_(HasLeftovers(seed)) {
+        has_leftovers_(HasLeftovers(seed)),
+        length_(has_leftovers_ ? 4 : 1) {
     const int nodes = 1 + Pick(3);
     for (int i = 0; i < nodes; ++i) {
       const int gpus = 1 + Pick(4);
@@ -127,7 +128,7 @@ class Story {
 
   void Unsafe() {
     const int jobs = 1 + Pick(4);
-    const int rounds = (60 + Pick(240)) * (has_leftovers_ ? 4 : 1);  // faults take longer
+    const int rounds = (60 + Pick(240)) * length_;
     for (int i = 0; i < rounds && !world_.faulty(); ++i) {
       if (static_cast<int>(wanted_.size()) < jobs && Pick(8) == 0) SubmitOne();
       Round();
@@ -243,7 +244,7 @@ class Story {
   }
 
   void Submit(const std::string& job) {
-    TrainingOptions training{.steps = (40 + Pick(200)) * (has_leftovers_ ? 4 : 1),
+    TrainingOptions training{.steps = (40 + Pick(200)) * length_,
                              .step_time = std::chrono::milliseconds(100 + Pick(400)),
                              .exit_code = {},
                              .ignores_stop_signal = Pick(6) == 0};
@@ -344,9 +345,14 @@ class Story {
     }
   }
 
-  // A job that could be admitted still can. One that ends because its minimum is high ends anyhow.
+  // spec.elastic of a job that exists.
+  Json ElasticOf(const std::string& job) const {
+    return world_.server.Find(PathOf(job))->at("spec").at("elastic");
+  }
+
+  // A job that could be admitted still can be.
   void Raise(const std::string& job) {
-    const Json elastic = world_.server.Find(PathOf(job))->at("spec").at("elastic");
+    const Json elastic = ElasticOf(job);
     const int least = elastic.at("minLearners");
     const int most = std::min(elastic.at("maxLearners").get<int>(), gpus_);
     if (least < most)
@@ -362,10 +368,8 @@ class Story {
     RefusePods();
     world_.cluster.EndProgram(lost, 1, Json());
     world_.loop.PostAfter(Between(world_.random, 1s, 15s), [this, job] {
-      const auto object = world_.server.Find(PathOf(job));
-      if (object == nullptr) return;
-      const Json least = object->at("spec").at("elastic").at("minLearners");
-      world_.Edit(job, {{"elastic", {{"maxLearners", least}}}});
+      if (world_.server.Find(PathOf(job)) == nullptr) return;
+      world_.Edit(job, {{"elastic", {{"maxLearners", ElasticOf(job).at("minLearners")}}}});
     });
   }
 
@@ -466,8 +470,7 @@ class Story {
     if (end == End::kGone) return;
     if (now(mix_.edit)) world_.Edit(job, {{"priority", 1 + Pick(10'000)}});
     if (now(mix_.edit) && end == End::kSucceeds) {
-      const auto object = world_.server.Find(PathOf(job));
-      const int least = object->at("spec").at("elastic").at("minLearners");
+      const int least = ElasticOf(job).at("minLearners");
       world_.Edit(job, {{"elastic", {{"maxLearners", least + Pick(4)}}}});
     }
     if (now(mix_.suspend) && (end == End::kSucceeds || end == End::kSuspended)) {
@@ -526,6 +529,7 @@ class Story {
   World world_;
   const bool has_second_namespace_;
   const bool has_leftovers_;
+  const int length_;  // of the story: longer if its faults last longer
   Mixture mix_;
   int gpus_ = 0;
   int names_ = 0;  // job names used

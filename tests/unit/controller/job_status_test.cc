@@ -1,6 +1,8 @@
 #include "operator/controller/lifecycle/job_status.h"
 
 #include <functional>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -112,9 +114,12 @@ void Waits(api::Pod& pod, const char* reason) {
   pod.containers = {{.name = "learner", .waiting_reason = reason, .waiting_message = "because"}};
 }
 
-void WaitsForScheduler(JobView& view) {
-  view.learners[0].node_name = "";
-  view.learners[0].conditions = {};
+// The first learner's gate was opened then, and it has these conditions, on a node or on none.
+void StartsSince(JobView& view, int second, const char* node,
+                 std::vector<api::PodCondition> conditions) {
+  view.learners[0].node_name = node;
+  view.learners[0].conditions = std::move(conditions);
+  view.soft_state.clocks.starting_since[Name(0)] = At(second);
 }
 
 TEST(Problems, TheMostTellingIsTold) {
@@ -149,25 +154,14 @@ TEST(Problems, TheMostTellingIsTold) {
              {.type = "PodScheduled", .reason = "Unschedulable", .message = "0/2 nodes"}};
        },
        "", "Unschedulable"},
-      {"nobody schedules",
-       [](JobView& view) {
-         WaitsForScheduler(view);
-         view.soft_state.clocks.starting_since[Name(0)] = At(0);
-       },
-       "", "SchedulerSilent"},
+      {"nobody schedules", [](JobView& view) { StartsSince(view, 0, "", {}); }, "",
+       "SchedulerSilent"},
       {"nobody schedules what was gated",
        [](JobView& view) {
-         WaitsForScheduler(view);
-         view.learners[0].conditions = {{.type = "PodScheduled", .reason = "SchedulingGated"}};
-         view.soft_state.clocks.starting_since[Name(0)] = At(0);
+         StartsSince(view, 0, "", {{.type = "PodScheduled", .reason = "SchedulingGated"}});
        },
        "", "SchedulerSilent"},
-      {"not scheduled yet",
-       [](JobView& view) {
-         WaitsForScheduler(view);
-         view.soft_state.clocks.starting_since[Name(0)] = At(95);
-       },
-       "", ""},
+      {"not scheduled yet", [](JobView& view) { StartsSince(view, 95, "", {}); }, "", ""},
       {"gated is no problem",
        [](JobView& view) {
          view.learners[0].conditions = {{.type = "PodScheduled", .reason = "SchedulingGated"}};
@@ -175,22 +169,15 @@ TEST(Problems, TheMostTellingIsTold) {
        "", ""},
       {"not mounted for a while",
        [](JobView& view) {
-         view.learners[0].conditions = {{.type = "PodReadyToStartContainers"}};
-         view.soft_state.clocks.starting_since[Name(0)] = At(0);
+         StartsSince(view, 0, "n", {{.type = "PodReadyToStartContainers"}});
          view.soft_state.mount_causes[Name(0)] = {};
        },
        "", "VolumeNotMounted"},
       {"not mounted, cause not requested yet",
-       [](JobView& view) {
-         view.learners[0].conditions = {{.type = "PodReadyToStartContainers"}};
-         view.soft_state.clocks.starting_since[Name(0)] = At(0);
-       },
+       [](JobView& view) { StartsSince(view, 0, "n", {{.type = "PodReadyToStartContainers"}}); },
        "", ""},
       {"not mounted yet",
-       [](JobView& view) {
-         view.learners[0].conditions = {{.type = "PodReadyToStartContainers"}};
-         view.soft_state.clocks.starting_since[Name(0)] = At(95);
-       },
+       [](JobView& view) { StartsSince(view, 95, "n", {{.type = "PodReadyToStartContainers"}}); },
        "", ""},
       {"does not contact its coordinator",
        [](JobView& view) {
