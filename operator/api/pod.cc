@@ -96,7 +96,6 @@ void ReadSpec(Fields& spec, Pod& pod) {
   if (is_labelled) {
     pod.has_own_account = spec.String("serviceAccountName", "default") != "default";
     pod.mounts_token = spec.Bool("automountServiceAccountToken", true);
-    pod.scheduler_name = spec.String("schedulerName", "", 253);
   }
   spec.Objects("schedulingGates", kMaxList, [&](Fields& gate) {
     if (!is_labelled && !pod.scheduling_gates.empty()) return;

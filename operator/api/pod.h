@@ -97,7 +97,6 @@ struct Pod {
   // namespace's default. Read only if the pod has a pliant.dev label.
   bool mounts_token = true;
   bool has_own_account = false;
-  std::string scheduler_name;  // read only if the pod has a pliant.dev label
   std::vector<std::string> scheduling_gates;
   PodPhase phase = PodPhase::kPending;
   std::string reason;  // of the phase, such as "Evicted" or "UnexpectedAdmissionError"

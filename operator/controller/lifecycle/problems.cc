@@ -64,10 +64,9 @@ std::optional<Problem> SilenceOfScheduler(const api::Pod& pod, const JobSoftStat
   if (!pod.node_name.empty() || !IsLateToStart(pod, state, now)) return std::nullopt;
   return Problem{
       .reason = "SchedulerSilent",
-      .message = Format("pod {}: the scheduler \"{}\" has not looked for a node for it for {} s. "
-                        "Check the name in spec.template.spec.schedulerName, and that this "
-                        "scheduler runs",
-                        pod.meta.name, pod.scheduler_name, kStartTime.count())};
+      .message = Format("pod {}: no scheduler has looked for a node for it for {} s. Check "
+                        "spec.template.spec.schedulerName, and that this scheduler runs",
+                        pod.meta.name, kStartTime.count())};
 }
 
 std::optional<Problem> SchedulingProblem(const api::Pod& pod, const JobSoftState& state,

@@ -192,7 +192,7 @@ BAD_JOBS = (
         _field("template", "spec", "schedulerName", value="absent-scheduler"),
         "Progressing",
         "SchedulerSilent",
-        "absent-scheduler",
+        "no scheduler has looked for a node",
     ),
     BadJob(
         "a config map that is not there, as a volume",
