@@ -110,7 +110,7 @@ class Story {
         length_(has_leftovers_ ? 4 : 1) {
     const int nodes = 1 + Pick(3);
     for (int i = 0; i < nodes; ++i) {
-      const int gpus = 1 + Pick(4);
+      const int gpus = (has_leftovers_ ? 3 : 1) + Pick(4);
       gpus_ += gpus;
       world_.cluster.AddNode(Format("node-{}", i), gpus);
     }
@@ -139,6 +139,7 @@ class Story {
 
   void Live() {
     if (world_.faulty()) return Complain("something was broken");
+    is_live_ = true;
     world_.Mend();
     world_.Delete(kLiar);
     // Pods of DaemonSets stay: they are in nobody's way.
@@ -158,7 +159,8 @@ class Story {
     if (!world_.RunUntil([&] { return world_.PodsOf("", "learner").empty(); }, 5min)) {
       return Complain("some learners stay");
     }
-    world_.loop.RunFor(2min);  // a silent watch is detected within this time
+    // A silent watch is detected within two minutes; orphans are looked at twice after it.
+    world_.loop.RunFor(has_leftovers_ ? 5min : 2min);
     const int before = world_.writes_besides_lease();
     world_.loop.RunFor(2min);
     if (world_.writes_besides_lease() != before) {
@@ -191,8 +193,10 @@ class Story {
   }
 
   Mixture DrawMixture() {
+    // Among many faults few deeds of tenants come to their end: half of those seeds have no others.
+    const double odds = has_leftovers_ && Pick(2) == 0 ? 0 : 0.35;
     const auto maybe = [&](double most) {
-      return Chance(world_.random, 0.35) ? most * (1 + Pick(100)) / 100 : 0;
+      return Chance(world_.random, odds) ? most * (1 + Pick(100)) / 100 : 0;
     };
     return {.api = maybe(0.05),
             .watch = maybe(0.2),
@@ -249,8 +253,8 @@ class Story {
                              .exit_code = {},
                              .ignores_stop_signal = Pick(6) == 0};
     End end = End::kSucceeds;
-    const int most = 1 + Pick(6);
-    const int least = 1 + Pick(most);
+    const int most = (has_leftovers_ ? 3 : 1) + Pick(6);
+    const int least = 1 + Pick(has_leftovers_ ? 3 : most);
     if (least > gpus_) {
       end = End::kQueued;
     } else if (Pick(8) == 0) {
@@ -326,9 +330,9 @@ class Story {
 
   template <typename Now>
   void Leave(const Now& now) {
-    if (now(mix_.phantom)) world_.CreateDaemonSet(kEvil, Format("phantom-{}", names_++), 1000);
-    if (now(mix_.fat_pods)) world_.CreateFatPods(kEvil, Format("fat-{}", names_++), 10, 2048);
-    if (now(mix_.starve)) Starve();
+    if (now(mix_.phantom)) world_.CreateDaemonSet(kEvil, Format("phantom-{}", Pick(4)), 1000);
+    if (now(mix_.fat_pods)) world_.CreateFatPods(kEvil, Format("fat-{}", Pick(3)), 5, 512);
+    if (now(mix_.starve)) StarveOne();
     if (wanted_.empty()) return;
     const auto entry = std::next(wanted_.begin(), Pick(static_cast<int>(wanted_.size())));
     const std::string& job = entry->first;
@@ -350,27 +354,41 @@ class Story {
     return world_.server.Find(PathOf(job))->at("spec").at("elastic");
   }
 
+  // Patches spec.elastic of a job, if it still exists and faults are allowed.
+  void EditElastic(const std::string& job, const char* field, int value) {
+    if (is_live_ || world_.server.Find(PathOf(job)) == nullptr) return;
+    world_.Edit(job, {{"elastic", {{field, value}}}});
+  }
+
   // A job that could be admitted still can be.
   void Raise(const std::string& job) {
     const Json elastic = ElasticOf(job);
     const int least = elastic.at("minLearners");
     const int most = std::min(elastic.at("maxLearners").get<int>(), gpus_);
-    if (least < most)
-      world_.Edit(job, {{"elastic", {{"minLearners", least + 1 + Pick(most - least)}}}});
+    if (least >= most) return;
+    EditElastic(job, "minLearners", least + 1 + Pick(most - least));
+    world_.loop.PostAfter(Between(world_.random, 10s, 2min),
+                          [this, job, least] { EditElastic(job, "minLearners", least); });
   }
 
-  // A job that loses a learner and is refused another one must still give some back.
-  void Starve() {
-    const auto learners = world_.PodsOf("", "learner");
-    if (learners.empty()) return;
-    const std::string& lost = One(learners);
-    const std::string job = JobOf(*world_.server.Find(lost));
-    RefusePods();
-    world_.cluster.EndProgram(lost, 1, Json());
-    world_.loop.PostAfter(Between(world_.random, 1s, 15s), [this, job] {
-      if (world_.server.Find(PathOf(job)) == nullptr) return;
-      world_.Edit(job, {{"elastic", {{"maxLearners", ElasticOf(job).at("minLearners")}}}});
-    });
+  // A job that runs with two learners more than it needs loses one, is refused another one, and
+  // must still give one back.
+  void StarveOne() {
+    for (const auto& [job, end] : wanted_) {
+      if (world_.Phase(job) != "Running") continue;
+      const Json elastic = ElasticOf(job);
+      const auto learners = world_.PodsOf(job, "learner");
+      const int kept = static_cast<int>(learners.size()) - 2;
+      if (kept < elastic.at("minLearners").get<int>()) continue;
+      RefusePods();
+      world_.cluster.EndProgram(One(learners), 1, Json());
+      const int most = elastic.at("maxLearners");
+      world_.loop.PostAfter(Between(world_.random, 1s, 15s),
+                            [this, job, kept] { EditElastic(job, "maxLearners", kept); });
+      world_.loop.PostAfter(Between(world_.random, 30s, 1min),
+                            [this, job, most] { EditElastic(job, "maxLearners", most); });
+      return;
+    }
   }
 
   void RefusePods() {
@@ -534,6 +552,7 @@ class Story {
   int gpus_ = 0;
   int names_ = 0;  // job names used
   bool has_liar_ = false;
+  bool is_live_ = false;  // no more faults and edits: all jobs come to their end
   std::map<std::string, End> wanted_;
 };
 

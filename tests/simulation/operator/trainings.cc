@@ -110,8 +110,7 @@ bool Trainings::AwaitsWordToLeave(const std::string& job_uid, const std::string&
   const auto options = options_.find(training->second.job);
   const bool lies =
       options != options_.end() && (options->second.refuses_plans || options->second.flaps);
-  const bool settled = loop_.Now() - training->second.resized > kSettled;
-  if (lies || !settled || training->second.complete) return false;
+  if (lies || training->second.complete) return false;
   const auto member = std::ranges::find(training->second.members, learner, NameOf);
   if (member == training->second.members.end() || !cluster_.Runs(*member)) return false;
   const auto pod = server_.Find(*member);
@@ -185,7 +184,6 @@ void Trainings::SetMembers(Training& training, std::vector<std::string> members)
   training.saved =
       std::max(training.saved, training.step / kStepsBetweenCheckpoints * kStepsBetweenCheckpoints);
   training.members = std::move(members);
-  training.resized = loop_.Now();
   ++training.counter;
 }
 

@@ -76,7 +76,6 @@ class Trainings {
     std::int64_t step = 0;             // at `since`
     std::int64_t saved = 0;            // last checkpointed step
     TimePoint since{};
-    TimePoint resized{};  // when `members` last changed
     bool complete = false;
     TimerId timer = 0;
   };
