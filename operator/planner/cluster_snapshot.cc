@@ -79,8 +79,12 @@ std::string_view ToString(QueuePolicy policy) {
   return "Unknown";
 }
 
+LearnerCount CountedMinimum(LearnerCount asked, std::optional<LearnerCount> admitted) {
+  return std::min(asked, admitted.value_or(asked));
+}
+
 LearnerCount MinimumOf(const JobView& job) {
-  return std::min(job.min_learners, job.share.admitted_minimum.value_or(job.min_learners));
+  return CountedMinimum(job.min_learners, job.share.admitted_minimum);
 }
 
 std::string_view ToString(QueueStop stop) {

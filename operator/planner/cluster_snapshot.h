@@ -329,8 +329,9 @@ struct JobView {
   bool operator==(const JobView&) const = default;
 };
 
-// The minimum that counts: what the job asks for, but once it is admitted no more than that with
+// The minimum that counts: what a job asks for, but once it is admitted no more than that with
 // which it was.
+LearnerCount CountedMinimum(LearnerCount asked, std::optional<LearnerCount> admitted);
 LearnerCount MinimumOf(const JobView& job);
 
 // Maximum number of GPUs that the jobs of a namespace may hold together. Jobs keep GPUs that they

@@ -63,8 +63,7 @@ planner::JobView PlannedFrom(const api::JobSpec& spec, const planner::PodNeeds* 
 }
 
 int CountedMinimum(const api::ElasticTrainingJob& job) {
-  const int asked = job.spec.elastic.min_learners;
-  return std::min(asked, job.status.share.admitted_minimum.value_or(asked));
+  return planner::CountedMinimum(job.spec.elastic.min_learners, job.status.share.admitted_minimum);
 }
 
 bool NeedsAreGuessed(const JobView& view) {

@@ -78,8 +78,7 @@ bool NeedsAreGuessed(const JobView& view);
 bool IsAdmitted(const api::JobSpec& spec, const api::JobStatus& status);
 // The time `in_status`, but never later than when it was first read.
 std::optional<WallTime> TimeOf(const JobView& view, const std::optional<WallTime>& in_status);
-// The minimum that counts: that of the spec, but once the job is admitted no more than that with
-// which it was.
+// The minimum that counts, as the planner defines it.
 int CountedMinimum(const api::ElasticTrainingJob& job);
 // The last step that is known to be committed.
 std::int64_t CommittedStep(const JobView& view);

@@ -72,6 +72,12 @@ class _Tenants:
             pace.set_pace(self.admin, name, pace.MILLISECONDS)
             self.tenant.apply(job)
 
+    def start_on_four(self, name: str) -> str:
+        """The job's uid."""
+        self.submit(self.job(name, 1, 4))
+        self.wait(f"{name} trains on 4 GPUs", lambda: self.trains_on(name, 4))
+        return self.admin.json("get", "elastictrainingjob", name)["metadata"]["uid"]
+
     def wait(self, what: str, probe: Callable[[], bool], seconds: float = _SECONDS) -> None:
         wait(self.admin, self.screen, what, probe, seconds)
 
@@ -114,6 +120,7 @@ def play(stage: Stage, screen: Screen) -> list[Check]:
         _quota(tenants),
         _waiting(tenants),
         _leftovers(tenants),
+        _raised(tenants),
         _phantom(tenants),
         _held(tenants),
         _orphaned(tenants),
@@ -165,7 +172,8 @@ def _forgeries(tenants: _Tenants) -> list[Check]:
             ],
         },
     }
-    labelled, owned = copy.deepcopy(pod), copy.deepcopy(pod)
+    labelled, owned, ranked = (copy.deepcopy(pod) for _ in range(3))
+    ranked["spec"]["priorityClassName"] = "pliant-coordinator"
     labelled["metadata"]["labels"] = {
         "pliant.dev/job": _VICTIM,
         "pliant.dev/job-uid": victim["uid"],
@@ -182,7 +190,11 @@ def _forgeries(tenants: _Tenants) -> list[Check]:
         }
     ]
     found = []
-    for what, forged in (("a pod with another job's labels", labelled), ("a pod that another job owns", owned)):
+    for what, forged in (
+        ("a pod with another job's labels", labelled),
+        ("a pod that another job owns", owned),
+        ("a pod with the priority of coordinators", ranked),
+    ):
         answer = tenants.tenant.attempt("create", "-f", "-", stdin=json.dumps(forged))
         found.append(refused(what, answer.returncode, answer.stderr, "pliant"))
     patch = '{"spec":{"suspend":true}}'
@@ -259,6 +271,31 @@ def _leftovers(tenants: _Tenants) -> Check:
     return Check("a job that has ended keeps no Service, Secret or NetworkPolicy", ())
 
 
+def _raised(tenants: _Tenants) -> Check:
+    """R1: a running job that raises its minimum takes nothing from another one, and is told so."""
+    tenants.submit(tenants.job("modest", 1, 4), tenants.job("greedy", 1, 4))
+
+    def each_has_half() -> bool:
+        return tenants.trains_on("modest", 2) and tenants.trains_on("greedy", 2)
+
+    tenants.wait("each trains on 2 GPUs", each_has_half)
+    raised = json.dumps({"spec": {"elastic": {"minLearners": 3}}})
+    tenants.tenant.run("patch", "elastictrainingjob", "greedy", "--type=merge", "-p", raised)
+
+    def is_told() -> bool:
+        conditions = {each["type"]: each for each in tenants.status("greedy").get("conditions", ())}
+        return "minLearners" in conditions.get("Limited", {}).get("message", "")
+
+    tenants.wait("greedy says that its minimum is not used", is_told)
+    tenants.wait("each still trains on 2 GPUs", each_has_half)
+    resized = [name for name in ("modest", "greedy") if tenants.status(name).get("desiredLearners") != 2]
+    tenants.delete("modest", "greedy")
+    return Check(
+        "a minimum that is raised takes nothing from another job",
+        tuple(f"{name} is to have another number of learners" for name in resized),
+    )
+
+
 def _phantom(tenants: _Tenants) -> Check:
     """R2: pods of a DaemonSet that fit no node take no room."""
     image = tenants.stage.manifest("training-1")["spec"]["template"]["spec"]["containers"][0]["image"]
@@ -280,8 +317,7 @@ def _phantom(tenants: _Tenants) -> Check:
             },
         }
     )
-    tenants.submit(tenants.job("honest", 1, 4))
-    tenants.wait("honest trains on 4 GPUs", lambda: tenants.trains_on("honest", 4))
+    tenants.start_on_four("honest")
     tenants.tenant.run("delete", "daemonset", "phantom", "--wait", "--timeout=120s")
     tenants.delete("honest")
     return Check("a DaemonSet that fits no node stops no job", ())
@@ -289,9 +325,7 @@ def _phantom(tenants: _Tenants) -> Check:
 
 def _held(tenants: _Tenants) -> Check:
     """R4: a deleted job that a finalizer keeps gives its GPUs back, and says so."""
-    tenants.submit(tenants.job("held", 1, 4))
-    tenants.wait("held trains on 4 GPUs", lambda: tenants.trains_on("held", 4))
-    uid = tenants.admin.json("get", "elastictrainingjob", "held")["metadata"]["uid"]
+    uid = tenants.start_on_four("held")
     finalizers = json.dumps({"metadata": {"finalizers": [_FINALIZER]}})
     tenants.tenant.run("patch", "elastictrainingjob", "held", "--type=merge", "-p", finalizers)
     tenants.tenant.run("delete", "elastictrainingjob", "held", "--wait=false")
@@ -308,9 +342,7 @@ def _held(tenants: _Tenants) -> Check:
 
 def _orphaned(tenants: _Tenants) -> Check:
     """R4: what a job that was deleted with --cascade=orphan leaves goes; another job of its name adopts nothing."""
-    tenants.submit(tenants.job("gone", 1, 4))
-    tenants.wait("gone trains on 4 GPUs", lambda: tenants.trains_on("gone", 4))
-    uid = tenants.admin.json("get", "elastictrainingjob", "gone")["metadata"]["uid"]
+    uid = tenants.start_on_four("gone")
     tenants.tenant.run("delete", "elastictrainingjob", "gone", "--cascade=orphan", "--wait", "--timeout=120s")
     tenants.submit(tenants.job("gone", 4, 4))
     tenants.wait("it is gone", lambda: not tenants.objects_of(uid, f"pods,{_OBJECTS}"), _ORPHANS_SECONDS)

@@ -73,6 +73,7 @@ struct Mixture {
   double fat_pods = 0;
   double raise = 0;   // minLearners of a job, up to all GPUs
   double starve = 0;  // a job is refused what it lost, and must give back
+  double quota = 0;   // a ResourceQuota of a namespace of jobs is made, changed or deleted
 };
 
 // The faults that the owner of that job may put into its coordinator.
@@ -82,6 +83,7 @@ const TrainingOptions kLiars[] = {{.has_no_coordinator = true},
                                   {.ignores_stop_signal = true}};
 constexpr const char* kLiar = "liar";
 constexpr const char* kEvil = "evil";  // a namespace
+constexpr const char* kQuota = "/api/v1/namespaces/team-a/resourcequotas/gpus";
 
 // Templates that the CRD no longer accepts, but may have accepted once.
 const char* const kSpoilt[] = {R"({"template": {"spec": {"nodeSelector": {"gpu": true}}}})",
@@ -141,6 +143,7 @@ class Story {
     if (world_.faulty()) return Complain("something was broken");
     is_live_ = true;
     world_.Mend();
+    world_.server.Remove(kQuota);
     world_.Delete(kLiar);
     // Pods of DaemonSets stay: they are in nobody's way.
     for (const auto& [path, pod] : world_.server.All(Format("/api/v1/namespaces/{}/pods", kEvil))) {
@@ -239,6 +242,8 @@ class Story {
     mix_.fat_pods = maybe(0.05);
     mix_.raise = maybe(0.3);
     mix_.starve = maybe(0.2);
+    mix_.quota = maybe(0.1);
+    world_.server.quota_lag = Between(world_.random, 0s, kQuotaLag / 2);
   }
 
   void SubmitOne() {
@@ -333,6 +338,7 @@ class Story {
     if (now(mix_.phantom)) world_.CreateDaemonSet(kEvil, Format("phantom-{}", Pick(4)), 1000);
     if (now(mix_.fat_pods)) world_.CreateFatPods(kEvil, Format("fat-{}", Pick(3)), 5, 512);
     if (now(mix_.starve)) StarveOne();
+    if (now(mix_.quota)) ChangeQuota();
     if (wanted_.empty()) return;
     const auto entry = std::next(wanted_.begin(), Pick(static_cast<int>(wanted_.size())));
     const std::string& job = entry->first;
@@ -352,6 +358,14 @@ class Story {
   // spec.elastic of a job that exists.
   Json ElasticOf(const std::string& job) const {
     return world_.server.Find(PathOf(job))->at("spec").at("elastic");
+  }
+
+  void ChangeQuota() {
+    if (Pick(3) == 0) return world_.server.Remove(kQuota);
+    const int gpus = 1 + Pick(gpus_);
+    world_.server.Put(kQuota, {{"metadata", {{"namespace", "team-a"}, {"name", "gpus"}}},
+                               {"spec",
+                                {{"hard", {{"requests.nvidia.com/gpu", std::to_string(gpus)}}}}}});
   }
 
   // Patches spec.elastic of a job, if it still exists and faults are allowed.
