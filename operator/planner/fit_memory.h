@@ -2,8 +2,10 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "operator/planner/cluster_snapshot.h"
@@ -23,6 +25,11 @@ class FitMemory {
   // such node.
   std::vector<Obstacle> Compare(const std::string& pool, const PodNeeds& needs,
                                 std::span<const NodeView* const> nodes);
+  // Whether labels and taints of some node of the pool suit these needs. Takes constant time if
+  // neither the needs (by identity) nor the nodes have changed since the last plan. `nodes` are the
+  // same in all calls of one plan.
+  bool SuitSome(const std::string& pool, const SharedNeeds& asks,
+                std::span<const NodeView* const> nodes);
   std::uint64_t comparisons() const { return comparisons_; }  // so far
 
  private:
@@ -35,7 +42,27 @@ class FitMemory {
     std::vector<Seen> nodes;
   };
 
-  std::map<std::string, std::map<PodNeeds, Entry>> pools_;
+  struct Verdict {
+    Entry* entry = nullptr;
+    std::uint64_t look = 0;  // Pool::look of the nodes that were compared
+    bool suit_some = false;
+  };
+  struct Pool {
+    std::map<PodNeeds, Entry> entries;
+    // Each refers to an entry, which the same plan used.
+    std::unordered_map<std::shared_ptr<const PodNeeds>, Verdict> verdicts;
+    std::uint64_t plan = 0;               // the last plan that looked at the nodes
+    std::uint64_t look = 0;               // counts the plans in which they had changed
+    std::vector<std::uint64_t> versions;  // of the nodes
+  };
+
+  Entry& EntryOf(Pool& pool, const PodNeeds& needs);
+  void LookAtNodes(Pool& pool, std::span<const NodeView* const> nodes) const;
+  // The result is at the index of the node.
+  std::vector<Obstacle> Compare(Entry& entry, const PodNeeds& needs,
+                                std::span<const NodeView* const> nodes);
+
+  std::map<std::string, Pool> pools_;
   std::uint64_t plan_ = 0;
   std::uint64_t comparisons_ = 0;
 };

@@ -20,6 +20,7 @@ constexpr std::size_t kMaxPendingPods = 256;
 // Thousands of pods may fit nowhere: their needs are not copied.
 bool MayTake(const PoolView& pool, const PendingPod& pod, std::span<const NodeView* const> nodes,
              FitMemory& memory) {
+  if (!memory.SuitSome(pool.name, pod.asks, nodes)) return false;
   const PodNeeds& needs = pod.asks.OrNone();
   Resources resources = needs.resources;
   resources.gpus = pod.gpus;

@@ -1,5 +1,6 @@
 #include "operator/planner/fit_memory.h"
 
+#include <memory>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -55,6 +56,39 @@ TEST(FitMemory, NodesThatNobodyCountsAreComparedEachTime) {
     memory.Compare("a", needs, views);
     EXPECT_EQ(memory.comparisons(), comparisons);
   }
+}
+
+TEST(FitMemory, SharedNeedsAreComparedOnlyWithWhatIsNew) {
+  std::vector<NodeView> nodes = Nodes(2, 8);
+  for (std::uint64_t i = 0; i < 2; ++i) nodes[i].version = {i + 1};
+  PodNeeds in_zone{.resources = {.gpus = 1}};
+  in_zone.node_selector = {{"zone", "a"}};
+  const SharedNeeds asks{std::make_shared<const PodNeeds>(in_zone)};
+  FitMemory memory;
+  const auto suit_some = [&] {
+    memory.BeginPlan();
+    return memory.SuitSome("a", asks, std::vector<const NodeView*>{&nodes[0], nullptr, &nodes[1]});
+  };
+
+  EXPECT_FALSE(suit_some()) << "where there is no node, nothing suits";
+  EXPECT_FALSE(suit_some());
+  EXPECT_EQ(memory.comparisons(), 2u) << "nothing was compared again";
+
+  nodes[1].labels["zone"] = "a";
+  nodes[1].version = {3};
+  EXPECT_TRUE(suit_some());
+  EXPECT_TRUE(suit_some());
+  EXPECT_EQ(memory.comparisons(), 3u) << "the node that changed";
+
+  memory.BeginPlan();
+  memory.BeginPlan();
+  EXPECT_TRUE(suit_some());
+  EXPECT_EQ(memory.comparisons(), 5u) << "forgotten after a plan without these needs";
+
+  nodes[1].version = {};
+  EXPECT_TRUE(suit_some());
+  nodes[1].labels.clear();
+  EXPECT_FALSE(suit_some()) << "a node of unknown version is compared each time";
 }
 
 }  // namespace
