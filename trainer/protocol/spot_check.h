@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -30,7 +31,9 @@ struct SpotCheck {
 // of an aborted one.
 std::optional<SpotCheck> SpotCheckOf(std::uint64_t step, const Team& team, const WorkSplit& split);
 
-// A shard's result as one number.
-std::uint64_t DigestOfShard(std::span<const float> gradient, const ShardSums& sums);
+// A shard's result as one number. `buffers`: the model's buffers after it; empty unless it is shard
+// 0, whose buffers are committed.
+std::uint64_t DigestOfShard(std::span<const float> gradient, std::span<const std::byte> buffers,
+                            const ShardSums& sums);
 
 }  // namespace pliant

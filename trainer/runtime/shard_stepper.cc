@@ -1,7 +1,9 @@
 #include "trainer/runtime/shard_stepper.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <utility>
 
 #include "base/check.h"
@@ -124,7 +126,7 @@ void ShardStepper::Done(Result<ShardSums> sums) {
   if (!sums) {
     status_ = std::unexpected(std::move(sums).error());
   } else if (next_ == work_.tasks.size()) {
-    output_.checked_shard = DigestOfShard(checked_gradient_.view(), *sums);
+    output_.checked_shard = DigestOfShard(checked_gradient_.view(), checked_buffers_.view, *sums);
   } else {
     Finish(*sums);
     PassEmptyShards();
@@ -144,8 +146,11 @@ void ShardStepper::Finish(const ShardSums& sums) {
   const FloatEnvironment environment;  // this may be the program's thread
   ShardResult result{.sums = sums};
   if (task().kind == TickKind::kTrain) {
-    if (work_.own_checked == task().shard)
-      output_.checked_shard = DigestOfShard(accumulator_.Leaf(), sums);
+    if (const int shard = task().shard; work_.own_checked == shard) {
+      const std::span<const std::byte> buffers = written_.view;
+      output_.checked_shard =
+          DigestOfShard(accumulator_.Leaf(), shard == 0 ? buffers : buffers.first(0), sums);
+    }
     if (device_ != nullptr && work_.measure) device_->Measure(next_, accumulator_.Leaf());
     if (parts_) std::exchange(parts_, nullptr)->Finish();
     accumulator_.Accumulate(std::exchange(added_, false));

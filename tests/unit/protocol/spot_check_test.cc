@@ -86,16 +86,20 @@ TEST(SpotCheck, IsNotForThoseWithNothingToCompare) {
 TEST(SpotCheck, ADigestChangesWithAnyBit) {
   std::array<float, 3> gradient = {1, 0, 3};
   const ShardSums sums{.samples = 4, .loss = 0.5, .correct = 2};
-  const std::uint64_t before = DigestOfShard(gradient, sums);
-  EXPECT_EQ(DigestOfShard(gradient, sums), before);
+  std::array<std::byte, 2> buffers = {};
+  const std::uint64_t before = DigestOfShard(gradient, buffers, sums);
+  EXPECT_EQ(DigestOfShard(gradient, buffers, sums), before);
   for (double ShardSums::* const field :
        {&ShardSums::samples, &ShardSums::loss, &ShardSums::correct}) {
     ShardSums other = sums;
     other.*field += 1;
-    EXPECT_NE(DigestOfShard(gradient, other), before);
+    EXPECT_NE(DigestOfShard(gradient, buffers, other), before);
   }
+  buffers[1] = std::byte{1};
+  EXPECT_NE(DigestOfShard(gradient, buffers, sums), before);
+  buffers[1] = {};
   gradient[1] = -0.0F;
-  EXPECT_NE(DigestOfShard(gradient, sums), before);
+  EXPECT_NE(DigestOfShard(gradient, buffers, sums), before);
 }
 
 }  // namespace
