@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -33,6 +34,8 @@ class GradientDevice : public GradientArithmetic {
                     float divisor, std::span<float> out) = 0;
   // The squares of a whole gradient by lane: see GradientSquare::OfLanes. `lanes` is pinned.
   virtual void Squares(std::span<const float> gradient, std::span<double> lanes) = 0;
+  // The checksum of a whole gradient: see ChecksumOf. `sum` is pinned.
+  virtual void Checksum(std::span<const float> gradient, std::uint64_t& sum) = 0;
 
   // Copies; the host's side is pinned, otherwise they are slower. What ToHost copies does not
   // change before Then, so that later work need not wait for it. What Report copies may change at

@@ -133,6 +133,7 @@ Status CudaGradients::Load() {
   if (cells_ > 0) {
     ASSIGN_OR_RETURN(lanes_, memory_->Allocate(cells_ * kSquareLanes * sizeof(double)));
   }
+  ASSIGN_OR_RETURN(checksum_, memory_->Allocate(sizeof(std::uint64_t)));
   watch_ = std::make_unique<EventWatch>(driver_, context_);
   return {};
 }
@@ -221,6 +222,20 @@ void CudaGradients::Squares(std::span<const float> gradient, std::span<double> l
     return driver_->Check(
         driver_->copy_to_host(lanes.data(), CudaAddress(lanes_.get()), lanes.size_bytes(), stream),
         "a copy to the host");
+  });
+}
+
+void CudaGradients::Checksum(std::span<const float> gradient, std::uint64_t& sum) {
+  Queue([&](CudaStream stream) -> Status {
+    const auto address = CudaAddress(checksum_.get());
+    RETURN_IF_ERROR(driver_->Check(driver_->fill(address, 0, sizeof sum, stream), "zeros"));
+    RETURN_IF_ERROR(
+        kernels_->Checksum({.words = reinterpret_cast<const std::uint64_t*>(gradient.data()),
+                            .size = gradient.size_bytes(),
+                            .sum = reinterpret_cast<unsigned long long*>(checksum_.get())},
+                           stream));
+    return driver_->Check(driver_->copy_to_host(&sum, address, sizeof sum, stream),
+                          "a copy to the host");
   });
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -40,6 +41,7 @@ class CudaGradients final : public GradientDevice {
   void Mean(const TreeLevels& levels, std::span<const std::span<const float>> nodes, float divisor,
             std::span<float> out) override;
   void Squares(std::span<const float> gradient, std::span<double> lanes) override;
+  void Checksum(std::span<const float> gradient, std::uint64_t& sum) override;
   void ToHost(std::span<const std::byte> from, std::span<std::byte> to) override;
   void Report(std::span<const std::byte> from, std::span<std::byte> to) override;
   void ToDevice(std::span<const std::byte> from, std::span<std::byte> to) override;
@@ -93,6 +95,7 @@ class CudaGradients final : public GradientDevice {
   CudaStream copies_ = nullptr;  // to the host
   CudaEvent queued_ = nullptr;   // on the program's stream
   std::shared_ptr<std::byte> lanes_;
+  std::shared_ptr<std::byte> checksum_;
   std::unique_ptr<EventWatch> watch_;
   std::unique_ptr<GradientRounds> rounds_;  // nullptr: none
 

@@ -38,10 +38,9 @@ std::optional<SpotCheck> SpotCheckOf(std::uint64_t step, const Team& team, const
   return check;
 }
 
-std::uint64_t DigestOfShard(std::span<const float> gradient, std::span<const std::byte> buffers,
+std::uint64_t DigestOfShard(std::uint64_t gradient, std::span<const std::byte> buffers,
                             const ShardSums& sums) {
-  return HashWords({ChecksumOf(std::as_bytes(gradient)), ChecksumOf(buffers),
-                    std::bit_cast<std::uint64_t>(sums.samples),
+  return HashWords({gradient, ChecksumOf(buffers), std::bit_cast<std::uint64_t>(sums.samples),
                     std::bit_cast<std::uint64_t>(sums.loss),
                     std::bit_cast<std::uint64_t>(sums.correct)});
 }

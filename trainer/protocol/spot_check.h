@@ -31,9 +31,9 @@ struct SpotCheck {
 // of an aborted one.
 std::optional<SpotCheck> SpotCheckOf(std::uint64_t step, const Team& team, const WorkSplit& split);
 
-// A shard's result as one number. `buffers`: the model's buffers after it; empty unless it is shard
-// 0, whose buffers are committed.
-std::uint64_t DigestOfShard(std::span<const float> gradient, std::span<const std::byte> buffers,
+// A shard's result as one number. `gradient`: ChecksumOf it. `buffers`: the model's buffers after
+// it; empty unless it is shard 0, whose buffers are committed.
+std::uint64_t DigestOfShard(std::uint64_t gradient, std::span<const std::byte> buffers,
                             const ShardSums& sums);
 
 }  // namespace pliant

@@ -5,6 +5,7 @@
 #include "trainer/collective/float_loops.h"
 #include "trainer/collective/gradient_square.h"
 #include "trainer/collective/tree_levels.h"
+#include "trainer/protocol/spot_check.h"
 
 namespace pliant {
 
@@ -12,17 +13,25 @@ DeviceTick::DeviceTick(Memory memory, const TickWork& work, const GradientCells&
     : memory_(memory),
       work_(work),
       lanes_of_gradient_(work.measure ? cells.count() * kSquareLanes : 0),
-      follow_(work.tasks.size()) {
-  const std::size_t tasks = work.tasks.size();
-  const std::size_t doubles = tasks * (2 + lanes_of_gradient_);
-  shard_memory_ = memory_.pinned.Take(doubles * sizeof(double));
-  const std::span all(reinterpret_cast<double*>(shard_memory_.view.data()), doubles);
-  sums_ = all.first(2 * tasks);
-  lanes_ = all.subspan(2 * tasks);
+      follow_(work.tasks.size() + 1) {
+  const std::size_t lanes = work.tasks.size() * lanes_of_gradient_;
+  const std::size_t doubles = 2 * follow_.size() + lanes;
+  shard_memory_ = memory_.pinned.Take(doubles * sizeof(double) + sizeof(std::uint64_t));
+  std::byte* const begin = shard_memory_.view.data();
+  const std::span all(reinterpret_cast<double*>(begin), doubles);
+  sums_ = all.first(2 * follow_.size());
+  lanes_ = all.last(lanes);
+  checksum_ = reinterpret_cast<std::uint64_t*>(begin + all.size_bytes());
 }
 
 void DeviceTick::Measure(std::size_t task, std::span<const float> gradient) {
   memory_.device.Squares(gradient, lanes_.subspan(task * lanes_of_gradient_, lanes_of_gradient_));
+}
+
+void DeviceTick::Check(std::size_t task, std::span<const float> gradient,
+                       std::span<const std::byte> buffers, const ShardSums& sums) {
+  memory_.device.Checksum(gradient, *checksum_);
+  checked_ = {.task = task, .buffers = buffers, .sums = sums};
 }
 
 void DeviceTick::Begin() {
@@ -95,18 +104,26 @@ void DeviceTick::CopyNodes(const GradientAccumulator& accumulator, const Memory&
   }
 }
 
+ShardSums DeviceTick::WithThatFollow(std::size_t task, ShardSums sums) const {
+  if (follow_[task]) {
+    sums.loss = sums_[2 * task];
+    sums.correct = sums_[2 * task + 1];
+  }
+  return sums;
+}
+
 void DeviceTick::Complete(TickOutput& output) const {
   for (std::size_t i = 0; i < output.shards.size(); ++i) {
     ShardResult& shard = output.shards[i];
-    if (follow_[i]) {
-      shard.sums.loss = sums_[2 * i];
-      shard.sums.correct = sums_[2 * i + 1];
-    }
+    shard.sums = WithThatFollow(i, shard.sums);
     if (work_.measure && work_.kind == TickKind::kTrain) {
       shard.gradient_square =
           GradientSquare::OfLanes(lanes_.subspan(i * lanes_of_gradient_, lanes_of_gradient_));
     }
   }
+  if (checked_)
+    output.checked_shard = DigestOfShard(*checksum_, checked_->buffers,
+                                         WithThatFollow(checked_->task, checked_->sums));
 }
 
 }  // namespace pliant

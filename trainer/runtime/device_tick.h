@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -36,12 +37,17 @@ class DeviceTick {
 
   GradientDevice& device() { return memory_.device; }
 
-  // Memory for the sums of loss and correct of the shard with this index in TickWork::tasks.
+  // Memory for the sums of loss and correct of the shard with this index in TickWork::tasks; the
+  // last one is TickWork::other_checked.
   std::span<double> SumsOf(std::size_t task) { return sums_.subspan(2 * task, 2); }
   // The device writes them.
   void SumsFollow(std::size_t task) { follow_[task] = true; }
   // Measures this shard's gradient, which is final.
   void Measure(std::size_t task, std::span<const float> gradient);
+
+  // The shard of the spot check. Its gradient and buffers are final, and stay until Complete.
+  void Check(std::size_t task, std::span<const float> gradient, std::span<const std::byte> buffers,
+             const ShardSums& sums);
 
   // The tick begins: its rounds, if it has some.
   void Begin();
@@ -61,12 +67,23 @@ class DeviceTick {
                         std::vector<HeldNode>& nodes);
 
  private:
+  struct Checked {
+    std::size_t task = 0;
+    std::span<const std::byte> buffers;
+    ShardSums sums;
+  };
+
+  // The sums of a shard, of which the device may have written some.
+  ShardSums WithThatFollow(std::size_t task, ShardSums sums) const;
+
   Memory memory_;
   const TickWork& work_;
   const std::size_t lanes_of_gradient_;
   MutableBytes shard_memory_;
   std::span<double> sums_;
   std::vector<bool> follow_;
+  std::optional<Checked> checked_;
+  std::uint64_t* checksum_ = nullptr;        // of its gradient; pinned
   std::span<double> lanes_;                  // of each task's gradient, if it is measured
   std::map<NodeIndex, FloatBuffer> copies_;  // of blocks' sums
   GradientRounds* begun_ = nullptr;

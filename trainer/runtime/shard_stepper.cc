@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <span>
 #include <utility>
 
 #include "base/check.h"
+#include "trainer/checkpoint/checksum.h"
 #include "trainer/collective/float_environment.h"
 #include "trainer/protocol/spot_check.h"
 #include "trainer/protocol/state_check.h"
@@ -62,15 +64,7 @@ std::optional<Work> ShardStepper::Next() {
   if (!std::exchange(begun_, true)) Begin();
   if (over()) return std::nullopt;
   if (next_ < work_.tasks.size()) return WorkOnTask();
-  checked_gradient_ = FloatBuffer(program_.info().gradient_elements);
-  ShardWork work{
-      .task = &*work_.other_checked, .gradient = {}, .buffers = {}, .left = {}, .sums = {}};
-  work.gradient = checked_gradient_.view();
-  if (work.task->shard == 0) {
-    checked_buffers_ = buffers_.Take(program_.info().buffer_bytes);
-    work.buffers = checked_buffers_.view;
-  }
-  return work;
+  return WorkOnOther();
 }
 
 void ShardStepper::Begin() {
@@ -92,14 +86,36 @@ void ShardStepper::Begin() {
   PassEmptyShards();
 }
 
-ShardWork ShardStepper::WorkOnTask() {
-  const int shard = task().shard;
-  ShardWork work{.task = &task(), .gradient = {}, .buffers = {}, .left = {}, .sums = {}};
+ShardWork ShardStepper::WorkOn(const ShardTask& task) {
+  ShardWork work{.task = &task, .gradient = {}, .buffers = {}, .left = {}, .sums = {}};
   if (device_ != nullptr) {
     sums_follow_ = false;
     work.sums = device_->SumsOf(next_);
     work.sums_follow = &sums_follow_;
   }
+  return work;
+}
+
+std::optional<Work> ShardStepper::WorkOnOther() {
+  try {
+    MemorySource& memory = device_ == nullptr ? HeapMemory() : device_->device().memory();
+    checked_gradient_ = FloatBuffer(program_.info().gradient_elements, memory);
+  } catch (const std::bad_alloc&) {
+    checked_ = true;  // without a result: a check is not worth the training
+    return std::nullopt;
+  }
+  ShardWork work = WorkOn(*work_.other_checked);
+  work.gradient = checked_gradient_.view();
+  if (work.task->shard == 0) {
+    checked_buffers_ = buffers_.Take(program_.info().buffer_bytes);
+    work.buffers = checked_buffers_.view;
+  }
+  return work;
+}
+
+ShardWork ShardStepper::WorkOnTask() {
+  const int shard = task().shard;
+  ShardWork work = WorkOn(task());
   if (task().kind == TickKind::kEvaluate) return work;
   CHECK(accumulator_.next_shard() == shard, "shards are computed in the order of their blocks");
   added_ = false;
@@ -126,7 +142,8 @@ void ShardStepper::Done(Result<ShardSums> sums) {
   if (!sums) {
     status_ = std::unexpected(std::move(sums).error());
   } else if (next_ == work_.tasks.size()) {
-    output_.checked_shard = DigestOfShard(checked_gradient_.view(), checked_buffers_.view, *sums);
+    Check(checked_gradient_.view(), checked_buffers_.view, *sums);
+    if (device_ != nullptr && sums_follow_) device_->SumsFollow(next_);
   } else {
     Finish(*sums);
     PassEmptyShards();
@@ -148,8 +165,7 @@ void ShardStepper::Finish(const ShardSums& sums) {
   if (task().kind == TickKind::kTrain) {
     if (const int shard = task().shard; work_.own_checked == shard) {
       const std::span<const std::byte> buffers = written_.view;
-      output_.checked_shard =
-          DigestOfShard(accumulator_.Leaf(), shard == 0 ? buffers : buffers.first(0), sums);
+      Check(accumulator_.Leaf(), shard == 0 ? buffers : buffers.first(0), sums);
     }
     if (device_ != nullptr && work_.measure) device_->Measure(next_, accumulator_.Leaf());
     if (parts_) std::exchange(parts_, nullptr)->Finish();
@@ -163,6 +179,13 @@ void ShardStepper::Finish(const ShardSums& sums) {
   device_->device().Then([&control = control_, done = next_](const Status&) {
     control.done.store(done, std::memory_order_relaxed);
   });
+}
+
+void ShardStepper::Check(std::span<const float> gradient, std::span<const std::byte> buffers,
+                         const ShardSums& sums) {
+  checked_ = true;
+  if (device_ != nullptr) return device_->Check(next_, gradient, buffers, sums);
+  output_.checked_shard = DigestOfShard(ChecksumOf(std::as_bytes(gradient)), buffers, sums);
 }
 
 Status ShardStepper::End(TickOutput& output) {

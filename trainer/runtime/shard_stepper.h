@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "base/result.h"
 #include "trainer/collective/byte_pool.h"
@@ -55,12 +56,17 @@ class ShardStepper final : public Operation {
 
   const ShardTask& task() const { return work_.tasks[next_]; }
   void Begin();
+  ShardWork WorkOn(const ShardTask& task);
   ShardWork WorkOnTask();
+  std::optional<Work> WorkOnOther();
   // The task of another rank is left to be computed.
-  bool checking() const { return work_.other_checked && !output_.checked_shard; }
+  bool checking() const { return work_.other_checked && !checked_; }
   // Finishes shards that have no samples: there is nothing to compute.
   void PassEmptyShards();
   void Finish(const ShardSums& sums);
+  // The shard of the spot check has this result.
+  void Check(std::span<const float> gradient, std::span<const std::byte> buffers,
+             const ShardSums& sums);
 
   ProgramView& program_;
   GradientAccumulator& accumulator_;
@@ -79,6 +85,7 @@ class ShardStepper final : public Operation {
   // The results of another rank's task.
   FloatBuffer checked_gradient_;
   MutableBytes checked_buffers_;
+  bool checked_ = false;
 
   // The current shard.
   std::size_t next_ = 0;               // index of its task

@@ -59,10 +59,8 @@ std::optional<DeviceStep> TickRunner::StepOnDevice() {
   return step;
 }
 
-// A device's gradients are not in host memory, where they are compared.
 std::optional<SpotCheck> TickRunner::CheckOfTick() const {
-  if (tick_.plan.kind != TickKind::kTrain || options_.check_state_every_steps == 0 ||
-      parts_.compute.keeps_gradients())
+  if (tick_.plan.kind != TickKind::kTrain || options_.check_state_every_steps == 0)
     return std::nullopt;
   auto check = SpotCheckOf(tick_.plan.step, *tick_.team, parts_.split);
   const int computing = tick_.team->members_in_sync();

@@ -272,7 +272,7 @@ def _leftovers(tenants: _Tenants) -> Check:
 
 
 def _raised(tenants: _Tenants) -> Check:
-    """R1: a running job that raises its minimum takes nothing from another one, and is told so."""
+    """R1: a running job that raises its minimum takes nothing from another one, and says so."""
     tenants.submit(tenants.job("modest", 1, 4), tenants.job("greedy", 1, 4))
 
     def each_has_half() -> bool:

@@ -9,12 +9,14 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <span>
 #include <stop_token>
 #include <thread>
 #include <utility>
 
+#include "trainer/checkpoint/checksum.h"
 #include "trainer/collective/gradient_device.h"
 #include "trainer/collective/gradient_rounds.h"
 
@@ -73,7 +75,13 @@ class FakeGradientDevice final : public GradientDevice {
   void AddUp(std::span<const std::span<const float>> addends, std::span<float> out) override {
     HostArithmetic().AddUp(addends, out);
   }
-  MemorySource& memory() override { return HeapMemory(); }
+  MemorySource& memory() override {
+    class None final : public MemorySource {
+      std::shared_ptr<std::byte> Allocate(std::size_t) override { throw std::bad_alloc(); }
+    };
+    static None none;
+    return has_memory ? HeapMemory() : none;
+  }
   MemorySource& pinned_memory() override { return HeapMemory(); }
   std::unique_ptr<MemorySource> Pinned(MemorySource& source) override {
     class Passes final : public MemorySource {
@@ -91,6 +99,9 @@ class FakeGradientDevice final : public GradientDevice {
   void Mean(const TreeLevels&, std::span<const std::span<const float>>, float,
             std::span<float>) override {}
   void Squares(std::span<const float>, std::span<double>) override {}
+  void Checksum(std::span<const float> gradient, std::uint64_t& sum) override {
+    sum = ChecksumOf(std::as_bytes(gradient));
+  }
   void ToHost(std::span<const std::byte> from, std::span<std::byte> to) override {
     std::memcpy(to.data(), from.data(), from.size());
   }
@@ -127,6 +138,7 @@ class FakeGradientDevice final : public GradientDevice {
   }
 
   FakeRounds exchange;
+  std::atomic<bool> has_memory = true;
 
  private:
   void Run(const std::stop_token& stop) {

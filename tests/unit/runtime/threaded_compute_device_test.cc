@@ -15,6 +15,8 @@
 
 #include "base/real_event_loop.h"
 #include "tests/unit/runtime/fake_gradient_device.h"
+#include "trainer/checkpoint/checksum.h"
+#include "trainer/protocol/spot_check.h"
 #include "trainer/runtime/compute.h"
 #include "trainer/runtime/program_thread.h"
 
@@ -77,10 +79,12 @@ class DeviceComputeTest : public testing::Test {
     });
     done.get_future().wait();
   }
-  void RunPart() {
-    OnLoop([this] {
+  void RunPart() { Run(Part()); }
+  void Run(const TickWork& work) {
+    OnLoop([&] {
+      ended_.reset();
       compute_->RunTick(
-          Part(), [](const NodePart&) {},
+          work, [](const NodePart&) {},
           [this](Result<TickOutput> output) { ended_ = std::move(output); });
     });
   }
@@ -118,6 +122,35 @@ TEST_F(DeviceComputeTest, RoundsThatFailLeaveTheNodes) {
   ASSERT_TRUE(*ended_) << ended_->error();
   EXPECT_EQ((*ended_)->rounds_failed, "a rank was lost");
   EXPECT_EQ(FirstOf((*ended_)->nodes), std::vector<float>{3});
+}
+
+// The result of shard 1, from its owner and from another rank.
+TEST_F(DeviceComputeTest, AShardIsCheckedOnTheDevice) {
+  TickWork owners = Part();
+  owners.device_step.reset();
+  TickWork checkers = owners;
+  owners.own_checked = 1;
+  checkers.other_checked = checkers.tasks[1];
+  checkers.tasks.pop_back();
+  checkers.blocks = {{.first = 0, .count = 1}};
+  std::vector<std::uint64_t> digests;
+  for (TickWork* const work : {&owners, &checkers}) {
+    Run(*work);
+    ASSERT_TRUE(Until([&] { return ended_.has_value(); }));
+    ASSERT_TRUE(*ended_) << ended_->error();
+    ASSERT_TRUE((*ended_)->checked_shard);
+    digests.push_back(*(*ended_)->checked_shard);
+  }
+  EXPECT_EQ(digests[0], digests[1]);
+  const std::vector<float> gradient(kDeviceElements, 2);
+  EXPECT_EQ(digests[0],
+            DigestOfShard(ChecksumOf(std::as_bytes(std::span(gradient))), {}, {.samples = 1}));
+
+  device_.has_memory = false;
+  Run(checkers);
+  ASSERT_TRUE(Until([&] { return ended_.has_value(); }));
+  ASSERT_TRUE(*ended_) << ended_->error();
+  EXPECT_FALSE((*ended_)->checked_shard) << "no memory for a check is no error";
 }
 
 TEST_F(DeviceComputeTest, ATickWhoseNodesAreSavedCanBeAborted) {
