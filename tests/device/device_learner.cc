@@ -1,5 +1,5 @@
-// A learner with SmallProgram: on a GPU, or on the host with DEVICE=host. With the stand-in for the
-// driver it ends with exit code 9 if that has found a race.
+// A learner with SmallProgram: on a GPU, or on the host with DEVICE=host. DEVICE_ERROR makes its
+// data wrong. With the stand-in for the driver it ends with exit code 9 if that has found a race.
 
 #include <cstdio>
 #include <cstdlib>
@@ -13,8 +13,11 @@
 int main() {
   using namespace pliant;
   const char* const epochs = std::getenv("TOY_EPOCHS");
+  const char* const error = std::getenv("DEVICE_ERROR");
   const SmallProgram::Options options = {
-      .epochs = epochs == nullptr ? 7 : std::strtoull(epochs, nullptr, 10), .train_samples = 250};
+      .epochs = epochs == nullptr ? 7 : std::strtoull(epochs, nullptr, 10),
+      .train_samples = 250,
+      .error = error == nullptr ? 0 : std::strtof(error, nullptr)};
   const char* const device = std::getenv("DEVICE");
   if (device != nullptr && std::string_view(device) == "host") {
     HostMachine host;

@@ -107,7 +107,7 @@ void SmallProgram::Compute(const pliant_work& work) {
     return Answer(count, loss_);
   }
   CHECK(work.device == machine_.device(), "gradients are where the parameters are");
-  float sum = 0;
+  float sum = options_.error;
   for (std::size_t i = 0; i < work.sample_count; ++i)
     sum += static_cast<float>(work.samples[i] % 7);
   for (const Tensor& tensor : tensors_) {

@@ -21,6 +21,7 @@ class SmallProgram {
     std::uint64_t train_samples = 22;
     std::uint64_t batch_size = 0;  // 0: the job's
     int logical_shards = 0;        // likewise
+    float error = 0;               // added to each shard's data: they depend on the process
     // Called when a commit's work is queued, before it is answered.
     std::function<void(pliant_learner*, const pliant_work&)> on_commit = nullptr;
   };

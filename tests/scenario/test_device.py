@@ -73,6 +73,16 @@ class DeviceTest(ScenarioTest):
         self.assert_bits_of_the_host(job, resumed)
 
 
+    def test_data_that_depend_on_the_process(self):
+        """The learners compute a shard twice after their first step together, and find that the results differ."""
+        job, learners = self.device_job()
+        learners += self.start(job, [2], DEVICE_ERROR="1")
+        job.plan(learners)
+        for learner in learners:
+            self.assertEqual(learner.exit_code(), 2, "a failure that is not tried again")
+            self.assertRegex(learner.termination()["message"], r"shard \d of step \d+ .* has another result on")
+
+
 class NcclTest(DeviceTest):
     """Their gradients travel over NCCL, here its stand-in. Each learner dies once in each state of a communicator."""
 
