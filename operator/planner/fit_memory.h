@@ -63,7 +63,7 @@ class FitMemory {
                                 std::span<const NodeView* const> nodes);
 
   std::map<std::string, Pool> pools_;
-  std::uint64_t plan_ = 0;
+  std::uint64_t plan_ = 1;
   std::uint64_t comparisons_ = 0;
 };
 
