@@ -363,9 +363,9 @@ class Story {
   void ChangeQuota() {
     if (Pick(3) == 0) return world_.server.Remove(kQuota);
     const int gpus = 1 + Pick(gpus_);
-    world_.server.Put(kQuota, {{"metadata", {{"namespace", "team-a"}, {"name", "gpus"}}},
-                               {"spec",
-                                {{"hard", {{"requests.nvidia.com/gpu", std::to_string(gpus)}}}}}});
+    world_.server.Put(kQuota,
+                      {{"metadata", {{"namespace", "team-a"}, {"name", "gpus"}}},
+                       {"spec", {{"hard", {{"requests.nvidia.com/gpu", std::to_string(gpus)}}}}}});
   }
 
   // Patches spec.elastic of a job, if it still exists and faults are allowed.
