@@ -38,7 +38,7 @@ class DeviceTick {
   GradientDevice& device() { return memory_.device; }
 
   // Memory for the sums of loss and correct of the shard with this index in TickWork::tasks; the
-  // last one is TickWork::other_checked.
+  // index behind the last one is that of TickWork::other_checked.
   std::span<double> SumsOf(std::size_t task) { return sums_.subspan(2 * task, 2); }
   // The device writes them.
   void SumsFollow(std::size_t task) { follow_[task] = true; }

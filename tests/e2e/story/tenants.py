@@ -91,6 +91,11 @@ class _Tenants:
         kubectl = self.stage.kubectl if name == _VICTIM else self.admin
         return kubectl.json("get", "elastictrainingjob", name).get("status", {})
 
+    def condition(self, name: str, kind: str) -> Mapping:
+        """Empty if the job has none of this type."""
+        conditions = self.status(name).get("conditions", ())
+        return next((each for each in conditions if each["type"] == kind), {})
+
     def trains_on(self, name: str, gpus: int) -> bool:
         status = self.status(name)
         return status.get("learners") == gpus and status.get("phase") == "Running"
@@ -229,8 +234,7 @@ def _templates(tenants: _Tenants) -> list[Check]:
     tenants.tenant.run("patch", "elastictrainingjob", "odd", "--type=json", "-p", misspelt)
 
     def is_told() -> bool:
-        conditions = {each["type"]: each for each in tenants.status("odd").get("conditions", ())}
-        admitted = conditions.get("Admitted", {})
+        admitted = tenants.condition("odd", "Admitted")
         return admitted.get("reason") == "TemplateRefused" and "containers[0].resource" in admitted["message"]
 
     tenants.wait("odd says which field of its template is unknown", is_told)
@@ -283,8 +287,7 @@ def _raised(tenants: _Tenants) -> Check:
     tenants.tenant.run("patch", "elastictrainingjob", "greedy", "--type=merge", "-p", raised)
 
     def is_told() -> bool:
-        conditions = {each["type"]: each for each in tenants.status("greedy").get("conditions", ())}
-        return "minLearners" in conditions.get("Limited", {}).get("message", "")
+        return "minLearners" in tenants.condition("greedy", "Limited").get("message", "")
 
     tenants.wait("greedy says that its minimum is not used", is_told)
     tenants.wait("each still trains on 2 GPUs", each_has_half)

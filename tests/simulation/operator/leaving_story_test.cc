@@ -35,11 +35,6 @@ class Leaving : public SizedStory {
     ASSERT_TRUE(world.ReachEvent(job + ": RefusedByServer"));
     world.loop.RunFor(100s);
   }
-  void Quota(int gpus) {
-    world.server.Put("/api/v1/namespaces/team-a/resourcequotas/gpus",
-                     {{"metadata", {{"namespace", "team-a"}, {"name", "gpus"}}},
-                      {"spec", {{"hard", {{"requests.nvidia.com/gpu", std::to_string(gpus)}}}}}});
-  }
 };
 
 TEST_F(Leaving, AJobWhosePodsAreRefusedIsSuspendedAtOnce) {
@@ -100,7 +95,7 @@ TEST_F(Leaving, WhileAJobRestsNoTermIsUsedUp) {
 }
 
 TEST_F(Leaving, GpusMoveWithinAFullQuotaWithoutARefusal) {
-  Quota(8);
+  world.SetQuota(8);
   Submit("one", 1, 8);
   ASSERT_TRUE(ReachLearners("one", 8));
   Submit("two", 1, 8);
@@ -114,7 +109,7 @@ TEST_F(Leaving, GpusMoveWithinAFullQuotaWithoutARefusal) {
 
 // The server's quota controller counts a pod for a moment after its end.
 TEST_F(Leaving, AQuotaThatIsCountedLateIsNoRefusal) {
-  Quota(8);
+  world.SetQuota(8);
   world.server.quota_lag = 3s;
   Submit("one", 1, 8);
   ASSERT_TRUE(ReachLearners("one", 8));

@@ -83,7 +83,6 @@ const TrainingOptions kLiars[] = {{.has_no_coordinator = true},
                                   {.ignores_stop_signal = true}};
 constexpr const char* kLiar = "liar";
 constexpr const char* kEvil = "evil";  // a namespace
-constexpr const char* kQuota = "/api/v1/namespaces/team-a/resourcequotas/gpus";
 
 // Templates that the CRD no longer accepts, but may have accepted once.
 const char* const kSpoilt[] = {R"({"template": {"spec": {"nodeSelector": {"gpu": true}}}})",
@@ -143,7 +142,7 @@ class Story {
     if (world_.faulty()) return Complain("something was broken");
     is_live_ = true;
     world_.Mend();
-    world_.server.Remove(kQuota);
+    world_.SetQuota({});
     world_.Delete(kLiar);
     // Pods of DaemonSets stay: they are in nobody's way.
     for (const auto& [path, pod] : world_.server.All(Format("/api/v1/namespaces/{}/pods", kEvil))) {
@@ -361,11 +360,7 @@ class Story {
   }
 
   void ChangeQuota() {
-    if (Pick(3) == 0) return world_.server.Remove(kQuota);
-    const int gpus = 1 + Pick(gpus_);
-    world_.server.Put(kQuota,
-                      {{"metadata", {{"namespace", "team-a"}, {"name", "gpus"}}},
-                       {"spec", {{"hard", {{"requests.nvidia.com/gpu", std::to_string(gpus)}}}}}});
+    world_.SetQuota(Pick(3) == 0 ? std::nullopt : std::optional(1 + Pick(gpus_)));
   }
 
   // Patches spec.elastic of a job, if it still exists and faults are allowed.

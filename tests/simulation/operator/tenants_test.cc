@@ -273,9 +273,7 @@ TEST_F(Tenants, AJobThatIsSuspendedAndResumedAgainAndAgainHardlyMovesItsNeighbor
 }
 
 TEST_F(Tenants, JobsOfOneNamespaceShareItsQuota) {
-  world.server.Put("/api/v1/namespaces/team-a/resourcequotas/gpus",
-                   Json::parse(R"({"metadata": {"namespace": "team-a", "name": "gpus"},
-                                   "spec": {"hard": {"requests.nvidia.com/gpu": "4"}}})"));
+  world.SetQuota(4);
   Submit("q1", 1, 4);
   ASSERT_TRUE(ReachLearners("q1", 4)) << world.Describe();
   Submit("q2", 1, 4);
@@ -288,7 +286,7 @@ TEST_F(Tenants, JobsOfOneNamespaceShareItsQuota) {
   EXPECT_EQ(world.Status("large").value("reason", ""),
             "waits for 5 GPUs (minLearners 5): the ResourceQuotas of namespace team-a leave its "
             "jobs 4 GPUs");
-  world.server.Remove("/api/v1/namespaces/team-a/resourcequotas/gpus");
+  world.SetQuota({});
   EXPECT_TRUE(world.RunUntil([&] { return world.Phase("large") == "Running"; }, 3min))
       << world.Describe();
 }

@@ -169,6 +169,13 @@ void World::LetGo(const std::string& job) {
   server.Change(PathOf(job), [](Json& object) { object["metadata"].erase("finalizers"); });
 }
 
+void World::SetQuota(std::optional<int> gpus) {
+  constexpr const char* kPath = "/api/v1/namespaces/team-a/resourcequotas/gpus";
+  if (!gpus) return server.Remove(kPath);
+  server.Put(kPath, {{"metadata", {{"namespace", "team-a"}, {"name", "gpus"}}},
+                     {"spec", {{"hard", {{"requests.nvidia.com/gpu", std::to_string(*gpus)}}}}}});
+}
+
 void World::CreateFatPods(const std::string& ns, const std::string& name, int count, int values) {
   for (int number = 0; number < count; ++number) {
     Json expression = {{"key", "zone"}, {"operator", "NotIn"}, {"values", Json::array()}};

@@ -53,6 +53,8 @@ class World {
   // A finalizer of the tenant's keeps the job, whoever deletes it, until it is let go.
   void Hold(const std::string& job);
   void LetGo(const std::string& job);
+  // Limits the GPUs that pods of team-a may request together, by a ResourceQuota. nullopt: no more.
+  void SetQuota(std::optional<int> gpus);
   // Creates the pods of a DaemonSet, one on each node. Each asks for `cpus`.
   void CreateDaemonSet(const std::string& ns, const std::string& name, int cpus);
   // Creates pods that ask for more GPUs than any node has, each with its own affinity of so many
