@@ -107,14 +107,32 @@ void JsonFields::Objects(std::string_view name, std::size_t max_items,
 
 void JsonFields::Strings(std::string_view name, std::size_t max_items,
                          const std::function<void(std::string, std::string)>& read) {
-  const Json* value = Find(name);
+  const Json* value = FindObject(name, max_items);
   if (value == nullptr) return;
-  if (!value->is_object()) return Wrong(name, "must be an object");
-  if (value->size() > max_items) {
-    return Wrong(name, Format("has more than {} fields", max_items));
-  }
   JsonFields fields(*value, PathOf(name), fault_);
   for (const auto& [key, item] : value->items()) read(key, fields.String(key));
+}
+
+void JsonFields::Numbers(std::string_view name, std::size_t max_items,
+                         const std::function<void(const std::string&, double)>& read) {
+  const Json* value = FindObject(name, max_items);
+  if (value == nullptr) return;
+  JsonFields fields(*value, PathOf(name), fault_);
+  for (const auto& [key, item] : value->items()) read(key, fields.Number(key));
+}
+
+const Json* JsonFields::FindObject(std::string_view name, std::size_t max_items) {
+  const Json* value = Find(name);
+  if (value == nullptr) return nullptr;
+  if (!value->is_object()) {
+    Wrong(name, "must be an object");
+    return nullptr;
+  }
+  if (value->size() > max_items) {
+    Wrong(name, Format("has more than {} fields", max_items));
+    return nullptr;
+  }
+  return value;
 }
 
 Status ReadJsonObject(std::string_view text, std::size_t max_bytes,

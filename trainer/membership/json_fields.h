@@ -35,6 +35,9 @@ class JsonFields {
   // Calls `read` with every name and value of the object `name`, whose values must be strings.
   void Strings(std::string_view name, std::size_t max_items,
                const std::function<void(std::string, std::string)>& read);
+  // The same of an object whose values must be finite numbers.
+  void Numbers(std::string_view name, std::size_t max_items,
+               const std::function<void(const std::string&, double)>& read);
 
   // Whether a field is present. Null counts as absent.
   bool Has(std::string_view name) const;
@@ -46,6 +49,8 @@ class JsonFields {
  private:
   // Null if the field is absent, which is recorded as an error.
   const nlohmann::json* Find(std::string_view name);
+  // The same if it is not an object with at most `max_items` fields.
+  const nlohmann::json* FindObject(std::string_view name, std::size_t max_items);
   std::string PathOf(std::string_view name) const;
 
   const nlohmann::json& object_;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "trainer/membership/evaluation.h"
 #include "trainer/membership/types.h"
 
 // The messages between learners and their coordinator (docs/contracts.md §4), as values and as
@@ -117,10 +118,9 @@ struct Progress {
     std::optional<std::uint64_t> samples;  // training samples of the committed steps
     std::optional<double> loss;
     std::optional<double> samples_per_second;
-    std::optional<double> accuracy;           // of the newest finished evaluation
     std::optional<double> noise_scale;        // in samples
     std::optional<std::uint64_t> batch_size;  // samples in a step of the epoch
-    std::optional<std::uint64_t> evaluated_epoch;
+    std::vector<Evaluation> evaluations;      // the last ones that it saw, by step
     std::optional<CheckpointReport> last_checkpoint;
     std::optional<int> learners_asked;  // number that the program wants
     bool operator==(const Stats&) const = default;

@@ -6,6 +6,7 @@
 
 #include "base/format.h"
 #include "base/utf8.h"
+#include "trainer/membership/evaluation_json.h"
 #include "trainer/membership/json_fields.h"
 #include "trainer/membership/messages.h"
 
@@ -123,10 +124,9 @@ Json ToJson(const Progress::Stats& stats) {
   if (stats.samples) json["samples"] = *stats.samples;
   PutNumber(json, "loss", stats.loss);
   PutNumber(json, "samplesPerSecond", stats.samples_per_second);
-  PutNumber(json, "accuracy", stats.accuracy);
   PutNumber(json, "noiseScale", stats.noise_scale);
   if (stats.batch_size) json["batchSize"] = *stats.batch_size;
-  if (stats.evaluated_epoch) json["evaluatedEpoch"] = *stats.evaluated_epoch;
+  if (!stats.evaluations.empty()) json["evaluations"] = Encoded(stats.evaluations);
   if (stats.learners_asked) json["learnersAsked"] = *stats.learners_asked;
   if (stats.last_checkpoint) json["lastCheckpoint"] = ToJson(*stats.last_checkpoint);
   return json;
@@ -140,11 +140,10 @@ Progress::Stats ReadStats(JsonFields& fields) {
                         .total_steps = fields.Unsigned("totalSteps"),
                         .loss = ReadNumber(fields, "loss"),
                         .samples_per_second = ReadNumber(fields, "samplesPerSecond"),
-                        .accuracy = ReadNumber(fields, "accuracy"),
                         .noise_scale = ReadNumber(fields, "noiseScale")};
   if (fields.Has("samples")) stats.samples = fields.Unsigned("samples");
   if (fields.Has("batchSize")) stats.batch_size = fields.Unsigned("batchSize");
-  if (fields.Has("evaluatedEpoch")) stats.evaluated_epoch = fields.Unsigned("evaluatedEpoch");
+  stats.evaluations = ReadEvaluations(fields);
   if (fields.Has("learnersAsked")) {
     stats.learners_asked =
         static_cast<int>(std::min(fields.Unsigned("learnersAsked"), kMaxLearnersAsked));

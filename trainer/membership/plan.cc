@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "trainer/membership/evaluation_json.h"
 #include "trainer/membership/json_fields.h"
 
 namespace pliant {
@@ -41,10 +42,12 @@ void PutStats(Json& json, const Progress::Stats& stats) {
   if (stats.samples) json["samples"] = *stats.samples;
   Put(json, "loss", stats.loss);
   Put(json, "samplesPerSecond", stats.samples_per_second);
-  Put(json, "accuracy", stats.accuracy);
+  if (!stats.evaluations.empty()) {
+    Put(json, "accuracy", stats.evaluations.back().accuracy);
+    json["evaluations"] = Encoded(stats.evaluations);
+  }
   Put(json, "noiseScale", stats.noise_scale);
   if (stats.batch_size) json["batchSize"] = *stats.batch_size;
-  if (stats.evaluated_epoch) json["evaluatedEpoch"] = *stats.evaluated_epoch;
   if (stats.learners_asked) json["learnersAsked"] = *stats.learners_asked;
   if (const auto& checkpoint = stats.last_checkpoint) {
     json["lastCheckpoint"] = {{"step", checkpoint->step},

@@ -28,7 +28,27 @@ Json MetricsLine(std::string_view kind, const MetricsAccumulator::Commit& commit
   return line;
 }
 
+// A sum that is not finite is omitted.
+Evaluation EvaluationOf(const MetricsAccumulator::Commit& commit, const ShardSums& sums) {
+  Evaluation evaluation{.step = commit.plan.step, .epoch = commit.plan.epoch, .sums = {}};
+  if (std::isfinite(sums.loss)) evaluation.loss = sums.loss / sums.samples;
+  if (std::isfinite(sums.correct)) evaluation.accuracy = sums.correct / sums.samples;
+  if (std::isfinite(sums.samples)) evaluation.sums["samples"] = sums.samples;
+  return evaluation;
+}
+
+// Adds it in place of those that were evaluated at its step or later, before a restore.
+void Keep(Evaluation evaluation, std::vector<Evaluation>& evaluations) {
+  std::erase_if(evaluations, [&](const Evaluation& each) { return each.step >= evaluation.step; });
+  if (evaluations.size() == kEvaluationsKept) evaluations.erase(evaluations.begin());
+  evaluations.push_back(std::move(evaluation));
+}
+
 }  // namespace
+
+std::optional<double> MetricsAccumulator::accuracy() const {
+  return evaluations_.empty() ? std::nullopt : evaluations_.back().accuracy;
+}
 
 std::optional<std::string> MetricsAccumulator::OnCommit(const Commit& commit) {
   return commit.plan.kind == TickKind::kTrain ? OnTrain(commit) : OnEvaluate(commit);
@@ -61,8 +81,7 @@ std::optional<std::string> MetricsAccumulator::OnEvaluate(const Commit& commit) 
   evaluation_ = evaluation_ + commit.sums;
   if (!commit.plan.last_of_kind) return std::nullopt;
   const ShardSums sums = std::exchange(evaluation_, {});
-  accuracy_ = sums.correct / sums.samples;
-  evaluated_epoch_ = commit.plan.epoch;
+  Keep(EvaluationOf(commit, sums), evaluations_);
   Json line = MetricsLine("test", commit, sums);
   line["samples"] = sums.samples;
   return line.dump();

@@ -4,9 +4,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/event_loop.h"
 #include "trainer/data/schedule.h"
+#include "trainer/membership/evaluation.h"
 #include "trainer/membership/types.h"
 #include "trainer/protocol/program.h"
 
@@ -47,11 +49,13 @@ class MetricsAccumulator {
   void Restart(const ShardSums& evaluation);
   const ShardSums& evaluation() const { return evaluation_; }
 
-  // As of the newest line; accuracy is of the newest finished evaluation.
+  // As of the newest line.
   std::optional<double> loss() const { return loss_; }
   std::optional<double> samples_per_second() const { return samples_per_second_; }
-  std::optional<double> accuracy() const { return accuracy_; }
-  std::optional<std::uint64_t> evaluated_epoch() const { return evaluated_epoch_; }
+  // The last finished ones that it saw, by step; at most kEvaluationsKept.
+  const std::vector<Evaluation>& evaluations() const { return evaluations_; }
+  // The accuracy of the newest evaluation; absent: there was none.
+  std::optional<double> accuracy() const;
 
  private:
   std::optional<std::string> OnTrain(const Commit& commit);
@@ -63,8 +67,7 @@ class MetricsAccumulator {
   ShardSums evaluation_;  // of the running evaluation
   std::optional<double> loss_;
   std::optional<double> samples_per_second_;
-  std::optional<double> accuracy_;
-  std::optional<std::uint64_t> evaluated_epoch_;
+  std::vector<Evaluation> evaluations_;
 };
 
 }  // namespace pliant

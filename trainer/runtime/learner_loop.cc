@@ -218,10 +218,9 @@ Progress LearnerLoop::Impl::MakeProgress() {
         .samples = state_.schedule.SamplesBefore(state_.applied()),
         .loss = state_.metrics.loss(),
         .samples_per_second = state_.metrics.samples_per_second(),
-        .accuracy = state_.metrics.accuracy(),
         .noise_scale = state_.group.noise.scale(),
         .batch_size = state_.schedule.BatchAt(tick),
-        .evaluated_epoch = state_.metrics.evaluated_epoch(),
+        .evaluations = state_.metrics.evaluations(),
         .last_checkpoint = checkpoints_.report()};
     if (learners_asked_ > 0) progress.stats->learners_asked = learners_asked_;
   }

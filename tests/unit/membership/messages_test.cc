@@ -46,10 +46,14 @@ TEST(Messages, OfLearnersComeBackAsTheyWere) {
                                    .samples = 2048,
                                    .loss = 0.5,
                                    .samples_per_second = 1e4,
-                                   .accuracy = 0.97,
                                    .noise_scale = 1830.5,
                                    .batch_size = 512,
-                                   .evaluated_epoch = 0,
+                                   .evaluations = {{.step = 3,
+                                                    .epoch = 0,
+                                                    .loss = 0.5,
+                                                    .accuracy = 0.97,
+                                                    .sums = {{"samples", 8}}},
+                                                   {.step = 6, .epoch = 1, .sums = {}}},
                                    .last_checkpoint = CheckpointReport{.step = 8,
                                                                        .membership = {2, 6},
                                                                        .unix_seconds = 1790000000.5,
@@ -90,11 +94,11 @@ TEST(Messages, OfTheCoordinatorComeBackAsTheyWere) {
 }
 
 TEST(Messages, ALossThatIsNoNumberIsLeftOut) {
-  const Progress progress{.stats = Progress::Stats{.loss = std::nan(""), .accuracy = 0.5}};
+  const Progress progress{.stats = Progress::Stats{.loss = std::nan(""), .noise_scale = 0.5}};
   const Result<LearnerMessage> back = DecodeLearnerMessage(Encode(LearnerMessage(progress)));
   ASSERT_TRUE(back) << back.error();
   EXPECT_EQ(std::get<Progress>(*back).stats->loss, std::nullopt);
-  EXPECT_EQ(std::get<Progress>(*back).stats->accuracy, 0.5);
+  EXPECT_EQ(std::get<Progress>(*back).stats->noise_scale, 0.5);
 }
 
 TEST(Messages, OfAnotherProtocolTheHelloIsReadAsFarAsRefusingItNeeds) {

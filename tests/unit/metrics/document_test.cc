@@ -87,9 +87,9 @@ TEST(Document, HasTheCoordinatorsMetrics) {
       .stats = Progress::Stats{.samples = 1,
                                .loss = 1,
                                .samples_per_second = 1,
-                               .accuracy = 1,
                                .noise_scale = 1,
                                .batch_size = 1,
+                               .evaluations = {{.accuracy = 1, .sums = {}}},
                                .last_checkpoint = CheckpointReport{.unix_seconds = 1}},
       .learners = {LearnerProgress{.times = TickTimes{}}},
       .slowest = Straggler{.slowdown = 2}};

@@ -55,7 +55,9 @@ TEST(Metrics, AnEvaluationIsOneLineOverAllItsTicks) {
   EXPECT_THAT(*line, HasSubstr(R"("loss":1.0)"));
   EXPECT_THAT(*line, HasSubstr(R"("samples":8.0)"));
   EXPECT_EQ(metrics.accuracy(), 0.75);
-  EXPECT_EQ(metrics.evaluated_epoch(), 0U);
+  EXPECT_EQ(metrics.evaluations(),
+            (std::vector<Evaluation>{
+                {.step = 3, .epoch = 0, .loss = 1, .accuracy = 0.75, .sums = {{"samples", 8}}}}));
   EXPECT_EQ(metrics.evaluation(), ShardSums{});
 }
 
@@ -65,6 +67,25 @@ TEST(Metrics, WhoTakesOverInAnEvaluationGoesOnWithIt) {
   MetricsAccumulator second;
   second.Restart(first.evaluation());
   EXPECT_EQ(second.OnCommit(CommitOf(4, 2s)), first.OnCommit(CommitOf(4, 2s)));
+}
+
+// Step 3 is after the first epoch, step 6 after the second.
+TEST(Metrics, AnEvaluationAfterARestoreReplacesThoseThatWereLost) {
+  MetricsAccumulator metrics;
+  for (const Tick last : {4, 9}) metrics.OnCommit(CommitOf(last, 1s));
+  ASSERT_EQ(metrics.evaluations().size(), 2U);
+  metrics.Restart({});
+  metrics.OnCommit(CommitOf(4, 2s, 8));
+  ASSERT_EQ(metrics.evaluations().size(), 1U);
+  EXPECT_EQ(metrics.evaluations().back().loss, 2);
+}
+
+TEST(Metrics, TheLastEvaluationsAreKept) {
+  MetricsAccumulator metrics;
+  for (Tick epoch = 0; epoch < 20; ++epoch) metrics.OnCommit(CommitOf(epoch * 5 + 4, 1s));
+  ASSERT_EQ(metrics.evaluations().size(), kEvaluationsKept);
+  EXPECT_EQ(metrics.evaluations().front().epoch, 4U);
+  EXPECT_EQ(metrics.evaluations().back().epoch, 19U);
 }
 
 TEST(Metrics, ALossThatOverflowedIsLeftOut) {
