@@ -193,7 +193,8 @@ struct LearnerView {
 struct DemandCap {
   LearnerCount learners = 0;
   WallTime until;
-  int strikes = 1;  // times in a row that this happened: each doubles the duration
+  int strikes = 1;      // times in a row that this happened: each doubles the duration
+  std::string cause{};  // why learners did not start, as far as it is known
   bool operator==(const DemandCap&) const = default;
 };
 
@@ -310,6 +311,7 @@ struct JobView {
   JobTraining training;
 
   bool suspended = false;
+  bool deleted = false;   // suspended for this reason: its owner has deleted it
   bool finished = false;  // succeeded, or failed permanently
 
   WallTime submitted;
@@ -322,6 +324,9 @@ struct JobView {
   // Since when the API server refuses to create pods, or to open gates, of learners granted to the
   // job. Absent: it does not refuse.
   std::optional<WallTime> refused_since;
+  // Why learners of it have not started, in the words of the scheduler, node or API server; "": not
+  // known. For people: no plan depends on it.
+  std::string start_problem;
 
   std::vector<LearnerView> learners;
   std::optional<DemandCap> cap;  // Decision::cap of the previous plan

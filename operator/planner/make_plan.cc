@@ -26,6 +26,7 @@
 #include "operator/planner/queue_report.h"
 #include "operator/planner/quota_room.h"
 #include "operator/planner/reasons.h"
+#include "operator/planner/reasons_of_size.h"
 #include "operator/planner/sharing.h"
 
 namespace pliant::planner {
@@ -176,29 +177,34 @@ void PlanPool(const ClusterSnapshot& snapshot, const PoolScope& scope, const Pol
       yielded += model.GpusOf(index, placed.LearnersOf(index));
       continue;
     }
+    const Share& share = given.shares[index];
     Decision decision{.job = job.view->key,
                       .from = job.present,
                       .to = placed.LearnersOf(index),
                       .entitled_gpus = fair.shares[index].entitled_gpus,
                       .entitlement = fair.shares[index].entitled_learners,
                       .demand = job.active ? job.demand : 0,
-                      .minimum = MinimumAfter(job, fair.shares[index], given.shares[index]),
+                      .minimum = MinimumAfter(job, fair.shares[index], share),
                       .gpu_product = ProductOf(model, index, placed),
                       .cap = job.cap};
+    if (WaitsInQueue(share.standing)) decision.jobs_before = share.jobs_before;
+    if (share.standing == AdmissionState::kReclaimed)
+      decision.reclaimed_by = model.jobs[*share.reclaimed_for].view->queue;
     if (!ends.empty()) decision.ends_at = ends[index];
     if (!starts.empty()) decision.starts_at = starts[index];
     if (!requests.by_job.empty()) decision.nodes = std::move(requests.by_job[index]);
     SortLearners(model, index, placed, decision);
-    decision.reason =
-        WhyThisSize({.model = model,
-                     .job = index,
-                     .fair = fair.shares[index],
-                     .given = given.shares[index],
-                     .assignment = given.assignment,
-                     .queue = given.queues[job.queue],
-                     .priorities = priorities[job.queue],
-                     .minimums_are_above_shares = minimums_are_above_shares[job.queue],
-                     .nodes = decision.nodes});
+    const ReasonFacts facts{.model = model,
+                            .job = index,
+                            .fair = fair.shares[index],
+                            .given = share,
+                            .assignment = given.assignment,
+                            .queue = given.queues[job.queue],
+                            .priorities = priorities[job.queue],
+                            .minimums_are_above_shares = minimums_are_above_shares[job.queue],
+                            .nodes = decision.nodes};
+    decision.limited_by = WhatLimits(facts);
+    decision.reason = WhyThisSize(facts);
     plan.decisions.push_back(std::move(decision));
   }
   std::vector<QueueShare> queues = ReportQueues(model, given);

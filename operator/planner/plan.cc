@@ -63,6 +63,8 @@ std::string_view ToString(ReasonCode code) {
       return "QueuedBehind";
     case ReasonCode::kNoNodeFits:
       return "NoNodeFits";
+    case ReasonCode::kNodesTaken:
+      return "NodesTaken";
     case ReasonCode::kTooLarge:
       return "TooLarge";
     case ReasonCode::kSuspended:
@@ -74,6 +76,38 @@ std::string_view ToString(ReasonCode code) {
 }
 
 std::ostream& operator<<(std::ostream& out, ReasonCode code) { return out << ToString(code); }
+
+std::string_view ToString(GrowthLimit limit) {
+  switch (limit) {
+    case GrowthLimit::kNone:
+      return "None";
+    case GrowthLimit::kMaximum:
+      return "Maximum";
+    case GrowthLimit::kShards:
+      return "Shards";
+    case GrowthLimit::kProgram:
+      return "Program";
+    case GrowthLimit::kSpeed:
+      return "Speed";
+    case GrowthLimit::kEfficiency:
+      return "Efficiency";
+    case GrowthLimit::kStartFailures:
+      return "StartFailures";
+    case GrowthLimit::kOthers:
+      return "Others";
+    case GrowthLimit::kSizes:
+      return "Sizes";
+    case GrowthLimit::kNodes:
+      return "Nodes";
+    case GrowthLimit::kQuota:
+      return "Quota";
+    case GrowthLimit::kQueueLimit:
+      return "QueueLimit";
+    case GrowthLimit::kReserved:
+      return "Reserved";
+  }
+  return "Unknown";
+}
 
 std::string_view ToString(QueueState state) {
   switch (state) {

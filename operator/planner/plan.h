@@ -69,12 +69,40 @@ enum class ReasonCode {
   kQueueRefused,    // its queue does not admit it, for example for its namespace
   kPoolMissing,     // its queue's pool does not exist
   kNoNodeFits,      // no node could ever run one of its learners
+  kNodesTaken,      // pods of others take the room of all nodes that could run one
   kTooLarge,        // its minimum would not fit the empty cluster
   kSuspended,
   kFinished,
 };
+// The reasons of jobs that have no learners and are not suspended.
+inline constexpr ReasonCode kReasonsToWait[] = {
+    ReasonCode::kGrantWithdrawn, ReasonCode::kReleased,     ReasonCode::kReclaimed,
+    ReasonCode::kReserved,       ReasonCode::kQueueLimit,   ReasonCode::kQuota,
+    ReasonCode::kQueued,         ReasonCode::kQueuedBehind, ReasonCode::kQueueShare,
+    ReasonCode::kQueueStopped,   ReasonCode::kQueueMissing, ReasonCode::kQueueRefused,
+    ReasonCode::kPoolMissing,    ReasonCode::kNoNodeFits,   ReasonCode::kNodesTaken,
+    ReasonCode::kTooLarge};
 std::string_view ToString(ReasonCode code);  // "FairShare": for conditions, events and metrics
 std::ostream& operator<<(std::ostream& out, ReasonCode code);
+
+// The limit that keeps a job that has a place from more learners, once cooldowns and minimum
+// runtimes have ended.
+enum class GrowthLimit {
+  kNone,           // it has no place: its reason says why
+  kMaximum,        // its maxLearners
+  kShards,         // its logical shards
+  kProgram,        // the number that its program requested
+  kSpeed,          // more would not be faster
+  kEfficiency,     // its minEfficiency
+  kStartFailures,  // learners granted to it did not start
+  kOthers,         // the next GPU went to another job, or none is left
+  kSizes,          // too few GPUs are left for its next faster size
+  kNodes,          // the GPUs that are left are on nodes that it cannot use
+  kQuota,          // its namespace may not hold more
+  kQueueLimit,     // its queue may not hold more
+  kReserved,       // the GPUs that are left are not for it
+};
+std::string_view ToString(GrowthLimit limit);
 
 struct Reason {
   ReasonCode code = ReasonCode::kFairShare;
@@ -111,6 +139,10 @@ struct Decision {
   std::int64_t entitled_gpus = 0;
   LearnerCount entitlement = 0;  // learners that it has within that share
   LearnerCount demand = 0;       // maximum it could use now
+  GrowthLimit limited_by = GrowthLimit::kNone;
+  std::optional<int> jobs_before;  // of its queue; absent: it has no turn there
+  // The queue to whose job its GPUs go, because they are guaranteed there; "": it is not evicted.
+  std::string reclaimed_by;
   // To be passed as JobShare::admitted_minimum of the next snapshot; absent: it has no place.
   std::optional<LearnerCount> minimum;
   std::vector<std::string> keep;   // by name

@@ -125,6 +125,7 @@ class Reclaiming {
     for (const Released& released : std::views::reverse(released_)) {
       if (assignment_.Add(released.job, released.learners)) continue;
       sharing_.shares[released.job].standing = AdmissionState::kReclaimed;
+      sharing_.shares[released.job].reclaimed_for = job_;
       reservations_.Forget(released.job);
     }
   }

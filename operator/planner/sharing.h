@@ -74,6 +74,7 @@ struct Share {
   // are before it.
   std::int64_t attainable_gpus = 0;
   int jobs_before = 0;
+  std::optional<JobIndex> reclaimed_for;  // with kReclaimed: the job that needs its GPUs
 };
 
 struct QueueShares {

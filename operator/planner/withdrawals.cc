@@ -32,9 +32,11 @@ DemandCap CapFor(const JobView& job, LearnerCount learners, bool of_one_grant, c
   const int before = job.cap ? job.cap->strikes : 0;
   const int strikes = of_one_grant ? before : before + 1;
   const WallTime until = now + PauseAfter(strikes, policy);
+  const bool same_cause = of_one_grant && job.start_problem.empty();
   return {.learners = learners,
           .until = of_one_grant && job.cap->until > now ? job.cap->until : until,
-          .strikes = strikes};
+          .strikes = strikes,
+          .cause = same_cause ? job.cap->cause : job.start_problem};
 }
 
 }  // namespace

@@ -129,6 +129,7 @@ void Describe(auto& to, T& cap) {
   to.Number("learners", cap.learners, kCount);
   to.Time("until", cap.until);
   to.Number("strikes", cap.strikes, kCount);
+  to.Text("cause", cap.cause);
 }
 
 template <Is<planner::AvoidedNode> T>
@@ -206,6 +207,7 @@ void Describe(auto& to, T& job) {
   to.Enum("placement", job.placement);
   to.Object("training", job.training);
   to.Flag("suspended", job.suspended);
+  to.Flag("deleted", job.deleted);
   to.Flag("finished", job.finished);
   to.Time("submitted", job.submitted);
   to.Object("waiting", job.waiting);
@@ -214,6 +216,7 @@ void Describe(auto& to, T& job) {
   to.Duration("cooldownSeconds", job.cooldown, kSeconds);
   to.Duration("startTimeoutSeconds", job.start_timeout, kSeconds);
   to.Time("refusedSince", job.refused_since);
+  to.Text("startProblem", job.start_problem);
   to.List("learners", job.learners, kMaxLearnersOfJob);
   to.Object("cap", job.cap);
   to.List("avoided", job.avoided, kMaxItems);
@@ -288,6 +291,9 @@ void Describe(auto& to, T& decision) {
   to.Number("entitledGpus", decision.entitled_gpus, Bounds{});
   to.Number("entitlement", decision.entitlement, kCount);
   to.Number("demand", decision.demand, kCount);
+  to.Enum("limitedBy", decision.limited_by);
+  to.Number("jobsBefore", decision.jobs_before, kCount);
+  to.Text("reclaimedBy", decision.reclaimed_by);
   to.Number("minimum", decision.minimum, kLearners);
   to.Texts("keep", decision.keep);
   to.Texts("drop", decision.drop);

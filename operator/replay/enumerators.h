@@ -24,6 +24,8 @@ inline constexpr auto kLast<planner::QueueStop> = planner::QueueStop::kDrain;
 template <>
 inline constexpr auto kLast<planner::ReasonCode> = planner::ReasonCode::kFinished;
 template <>
+inline constexpr auto kLast<planner::GrowthLimit> = planner::GrowthLimit::kReserved;
+template <>
 inline constexpr auto kLast<planner::QueueState> = planner::QueueState::kDrained;
 
 }  // namespace pliant::replay

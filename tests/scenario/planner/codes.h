@@ -18,6 +18,7 @@ std::vector<std::string_view> AllWords() {
 }
 
 inline std::vector<std::string_view> AllReasons() { return AllWords<ReasonCode>(); }
+inline std::vector<std::string_view> AllGrowthLimits() { return AllWords<GrowthLimit>(); }
 inline std::vector<std::string_view> AllQueueStates() { return AllWords<QueueState>(); }
 
 }  // namespace pliant::planner

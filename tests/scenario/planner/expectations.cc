@@ -73,6 +73,9 @@ void CompareJobs(const YAML::Node& expected, const ClusterSnapshot& snapshot, co
     of.ExpectWord("reason", ToString(decision->reason.code), AllReasons());
     of.Expect("says", decision->reason.sentence);
     of.Expect("entitled", decision->entitled_gpus);
+    of.ExpectWord("limitedBy", ToString(decision->limited_by), AllGrowthLimits());
+    of.Expect("jobsBefore", decision->jobs_before.value_or(-1));
+    of.Expect("reclaimedBy", decision->reclaimed_by);
     of.Expect("on", PlacedOn(snapshot, *decision));
     of.Expect("product", decision->gpu_product);
     const auto seconds = [&](const std::optional<WallTime>& time) {

@@ -113,7 +113,7 @@ const PlanCase kRestricted[] = {
          {{"a", 2, ReasonCode::kNodesFull,
            "2 of 8 GPUs: the nodes that it can use are full; fair share 1/2 by priority 5000 of "
            "10000 in queue default"},
-          {"b", 6}}},
+          {"b", 6, ReasonCode::kBorrowed}}},
     {.name = "no job overtakes on the nodes that another waits for; elsewhere it may",
      .nodes = {InPool(GpuNode("n0", 2), "fast"), InPool(GpuNode("n1", 2), "slow")},
      .jobs = {JobOf("runs", 1, 2).OnlyOn("fast").Has(2, "n0"),
@@ -153,9 +153,9 @@ const PlanCase kRestricted[] = {
                TakenBy("team-c", WithForeign(GpuNode("n2", 4), {.cpu_millis = 60'000})),
                WithForeign(GpuNode("n3", 4), {.gpus = 4})},
      .jobs = {JobOf("a").Needs(10'000, kGiB)},
-     .want = {{"a", 0, ReasonCode::kNoNodeFits,
-               "no node can run a learner: 1 with too few GPUs, 3 with too little CPU (most is "
-               "taken by pods of namespace team-b)"}}},
+     .want = {{"a", 0, ReasonCode::kNodesTaken,
+               "waits for 1 GPU (minLearners 1): no node has room for a learner: 1 with too few "
+               "GPUs, 3 with too little CPU (most is taken by pods of namespace team-b)"}}},
     {.name = "but not of a node that is too small in any case",
      .nodes = {TakenBy("team-b", WithForeign(GpuNode("n0", 4), {.cpu_millis = 60'000}))},
      .jobs = {JobOf("a").Needs(100'000, kGiB)},

@@ -55,8 +55,8 @@ inline auto FieldsOf(planner::LearnerView& v) {
   return std::tie(a, b, c, d, e, f, g, h);
 }
 inline auto FieldsOf(planner::DemandCap& v) {
-  auto& [a, b, c] = v;
-  return std::tie(a, b, c);
+  auto& [a, b, c, d] = v;
+  return std::tie(a, b, c, d);
 }
 inline auto FieldsOf(planner::AvoidedNode& v) {
   auto& [a, b] = v;
@@ -79,8 +79,8 @@ inline auto FieldsOf(planner::JobShare& v) {
   return std::tie(a, b, c, d, e, f);
 }
 inline auto FieldsOf(planner::JobView& v) {
-  auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, w, x] = v;
-  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, w, x);
+  auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, w, x, y, z] = v;
+  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, w, x, y, z);
 }
 inline auto FieldsOf(planner::GpuBudget& v) {
   auto& [a, b, c] = v;
@@ -111,8 +111,8 @@ inline auto FieldsOf(planner::NodeRequest& v) {
   return std::tie(a, b);
 }
 inline auto FieldsOf(planner::Decision& v) {
-  auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = v;
-  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p);
+  auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s] = v;
+  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s);
 }
 inline auto FieldsOf(planner::QueueShare& v) {
   auto& [a, b, c, d, e, f, g, h, i, j, k] = v;
