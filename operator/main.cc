@@ -255,12 +255,13 @@ int Run(OperatorOptions options) {
                     .now = Now,
                     .clock_agrees = [&clock_check] { return clock_check.Agrees(); },
                     .on_event =
-                        [&recorder](const api::ObjectMeta& job, const controller::JobEvent& event) {
+                        [&recorder](const kube::ResourceType& type, const api::ObjectMeta& object,
+                                    const controller::ObjectEvent& event) {
                           recorder.Record(
-                              {.regarding = {.type = controller::kJobs,
-                                             .meta = {.key = {job.name_space, job.name},
-                                                      .uid = job.uid,
-                                                      .resource_version = job.resource_version}},
+                              {.regarding = {.type = type,
+                                             .meta = {.key = {object.name_space, object.name},
+                                                      .uid = object.uid,
+                                                      .resource_version = object.resource_version}},
                                .type = event.warning ? kube::EventType::kWarning
                                                      : kube::EventType::kNormal,
                                .reason = event.reason,

@@ -18,6 +18,8 @@ std::string_view ToString(JobPhase phase) {
       return "Resizing";
     case JobPhase::kRecovering:
       return "Recovering";
+    case JobPhase::kSuspending:
+      return "Suspending";
     case JobPhase::kSuspended:
       return "Suspended";
     case JobPhase::kTerminating:

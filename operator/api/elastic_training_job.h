@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "operator/api/condition.h"
+#include "operator/api/evaluation.h"
 #include "operator/api/learner_template.h"
 #include "operator/api/meta.h"
 #include "operator/planner/cluster_snapshot.h"
@@ -129,6 +130,7 @@ enum class JobPhase {
   kRunning,
   kResizing,
   kRecovering,
+  kSuspending,  // to be suspended; learners still leave
   kSuspended,
   kTerminating,  // being deleted, and its object is still there
   kSucceeded,
@@ -197,6 +199,7 @@ struct JobProgress {
   std::vector<MeasuredSpeed> speeds;  // at most kMaxMeasuredSpeeds
   std::optional<double> loss;
   std::optional<double> accuracy;
+  std::vector<Evaluation> evaluations;  // by step; at most kMaxEvaluations, the last ones
   std::string parameters_sha256;
   std::optional<SavedCheckpoint> last_checkpoint;
 
@@ -206,7 +209,11 @@ struct JobProgress {
 // The part of the GPUs that plans gave to the job.
 struct JobShare {
   int desired_learners = 0;
-  int entitlement = 0;  // learners
+  int entitlement = 0;             // learners
+  std::int64_t entitled_gpus = 0;  // its part of its queue's share
+  int demand_learners = 0;         // the most that it could use
+  std::optional<int> jobs_before;  // that wait in its queue; absent: it has no turn there
+  std::string limited_by;          // a planner::GrowthLimit; "": it has no place
   // The minimum with which it was admitted; absent: it waits, or an operator that did not record it
   // admitted the job.
   std::optional<int> admitted_minimum;
@@ -218,6 +225,7 @@ struct JobShare {
 
 // The job's turn among those that wait, and estimates.
 struct JobWaiting {
+  std::optional<WallTime> since;  // when it began to wait; absent: it does not wait
   std::int64_t attained_gpu_seconds = 0;
   std::optional<RecentService> recent_service;
   EstimatedTimes estimated;
@@ -241,9 +249,10 @@ struct JobObjects {
 struct JobStatus {
   std::int64_t observed_generation = 0;
   JobPhase phase = JobPhase::kNew;
-  std::string reason;    // why it has this size, a sentence
-  std::string selector;  // of its learner pods, for the scale subresource
-  int learners = 0;      // of the newest membership
+  std::string reason;     // why it has this size, a sentence
+  std::string selector;   // of its learner pods, for the scale subresource
+  int learners = 0;       // of the newest membership
+  std::int64_t gpus = 0;  // of these learners
   JobShare share;
   JobWaiting waiting;
   std::optional<FrozenTraining> training;

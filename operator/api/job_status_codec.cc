@@ -8,9 +8,10 @@ namespace {
 
 using nlohmann::json;
 
-constexpr JobPhase kPhases[] = {JobPhase::kQueued,      JobPhase::kStarting,   JobPhase::kRunning,
-                                JobPhase::kResizing,    JobPhase::kRecovering, JobPhase::kSuspended,
-                                JobPhase::kTerminating, JobPhase::kSucceeded,  JobPhase::kFailed};
+constexpr JobPhase kPhases[] = {JobPhase::kQueued,    JobPhase::kStarting,    JobPhase::kRunning,
+                                JobPhase::kResizing,  JobPhase::kRecovering,  JobPhase::kSuspending,
+                                JobPhase::kSuspended, JobPhase::kTerminating, JobPhase::kSucceeded,
+                                JobPhase::kFailed};
 
 JobPhase ReadPhase(Fields& status) {
   const std::string text = status.String("phase");
@@ -62,6 +63,7 @@ void ReadProgress(Fields& fields, JobStatus& status) {
   status.progress.samples_per_second = fields.OptionalNumber("samplesPerSecond");
   status.progress.loss = fields.OptionalNumber("loss");
   status.progress.accuracy = fields.OptionalNumber("accuracy");
+  status.progress.evaluations = ReadEvaluations(fields);
   status.progress.parameters_sha256 = fields.String("parametersSha256", "", 64);
   fields.Object("lastCheckpoint", [&](Fields& checkpoint) {
     status.progress.last_checkpoint =
@@ -78,12 +80,18 @@ void ReadStatus(Fields& fields, JobStatus& status) {
   status.reason = fields.String("reason");
   status.selector = fields.String("selector");
   status.learners = Count(fields, "learners");
+  status.gpus = LongCount(fields, "gpus");
   status.share.desired_learners = Count(fields, "desiredLearners");
   status.share.entitlement = Count(fields, "entitlement");
   fields.Object("share", [&](Fields& share) {
     if (const int minimum = share.Int("admittedMinimum", 0, 0, kMaxLearners); minimum > 0) {
       status.share.admitted_minimum = minimum;
     }
+    status.share.entitled_gpus = LongCount(share, "entitledGpus");
+    status.share.demand_learners = Count(share, "demandLearners");
+    if (const auto before = share.OptionalInt("jobsBefore", 0, INT32_MAX))
+      status.share.jobs_before = static_cast<int>(*before);
+    status.share.limited_by = share.String("limitedBy", "", 64);
   });
   fields.Object("training", [&](Fields& training) {
     status.training = FrozenTraining{.global_batch_size = LongCount(training, "globalBatchSize"),
@@ -120,6 +128,7 @@ void ReadStatus(Fields& fields, JobStatus& status) {
       status.waiting.recent_service = {.gpu_seconds = gpu_seconds, .time = *time};
     }
   });
+  status.waiting.since = fields.OptionalTime("waitingSince");
   status.share.start_time = fields.OptionalTime("startTime");
   status.share.resize_time = fields.OptionalTime("resizeTime");
   status.waiting.estimated.start = fields.OptionalTime("estimatedStartTime");
@@ -140,6 +149,14 @@ json EncodeSpeeds(const std::vector<MeasuredSpeed>& speeds) {
   return list;
 }
 
+json EncodeShare(const JobShare& share) {
+  return {{"admittedMinimum", share.admitted_minimum ? json(*share.admitted_minimum) : json()},
+          {"entitledGpus", share.entitled_gpus},
+          {"demandLearners", share.demand_learners},
+          {"jobsBefore", share.jobs_before ? json(*share.jobs_before) : json()},
+          {"limitedBy", OrNull(share.limited_by)}};
+}
+
 json EncodeRemark(const JobStatus& status) {
   return {{"reason", OrNull(status.reason)}, {"conditions", EncodeConditions(status.conditions)}};
 }
@@ -151,6 +168,7 @@ json EncodeStatus(const JobStatus& status) {
       {"reason", OrNull(status.reason)},
       {"selector", OrNull(status.selector)},
       {"learners", status.learners},
+      {"gpus", status.gpus},
       {"desiredLearners", status.share.desired_learners},
       {"entitlement", status.share.entitlement},
       {"gpuProduct", OrNull(status.gpu_product)},
@@ -174,6 +192,7 @@ json EncodeStatus(const JobStatus& status) {
       {"restarts", status.restarts},
       {"failures", EncodeFailures(status.failures)},
       {"attainedGpuSeconds", status.waiting.attained_gpu_seconds},
+      {"waitingSince", OrNull(status.waiting.since)},
       {"startTime", OrNull(status.share.start_time)},
       {"resizeTime", OrNull(status.share.resize_time)},
       {"estimatedStartTime", OrNull(status.waiting.estimated.start)},
@@ -186,9 +205,8 @@ json EncodeStatus(const JobStatus& status) {
                                  ? json{{"gpuSeconds", status.waiting.recent_service->gpu_seconds},
                                         {"time", FormatTime(status.waiting.recent_service->time)}}
                                  : json();
-  encoded["share"] = status.share.admitted_minimum
-                         ? json{{"admittedMinimum", *status.share.admitted_minimum}}
-                         : json();
+  encoded["share"] = EncodeShare(status.share);
+  encoded["evaluations"] = EncodeEvaluations(status.progress.evaluations);
   if (status.training) encoded["training"] = EncodeTraining(*status.training);
   encoded["lastCheckpoint"] =
       status.progress.last_checkpoint

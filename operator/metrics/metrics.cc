@@ -178,6 +178,11 @@ struct Metrics::Families {
   Gauges& capacity = registry.AddGauges("pliant_capacity_gpus", {},
                                         "GPUs available to jobs, including those that they hold.");
   Gauges& phases = registry.AddGauges("pliant_jobs", {"phase"}, "Jobs, by phase.");
+  Gauges& jobs_waiting = registry.AddGauges("pliant_jobs_waiting", {"reason"},
+                                            "Jobs that wait for GPUs, by the plan's reason.");
+  Counters& queue_evictions = registry.AddCounters(
+      "pliant_queue_evictions_total", {"for", "queue"},
+      "Jobs of a queue that lost all GPUs, because they are guaranteed to another queue.");
   Histograms& wait_seconds =
       registry.AddHistograms("pliant_job_wait_seconds", {},
                              "How long jobs waited for their first GPU after they were submitted, "
@@ -360,6 +365,15 @@ void Metrics::SetOrphans(std::vector<OrphanStats> orphans) {
 
 void Metrics::SetJobsInPhase(std::string_view phase, int count) {
   families_->phases.Add({{"phase", std::string(phase)}}).Set(count);
+}
+
+void Metrics::SetJobsWaiting(const std::map<std::string_view, int>& by_reason) {
+  for (const auto& [reason, count] : by_reason)
+    families_->jobs_waiting.Add({{"reason", std::string(reason)}}).Set(count);
+}
+
+void Metrics::OnQueueEviction(const std::string& queue, const std::string& taker) {
+  families_->queue_evictions.Add({{kQueueLabel, queue}, {"for", taker}}).Increment();
 }
 
 void Metrics::OnWaitEnded(Duration waited) {

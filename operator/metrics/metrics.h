@@ -97,6 +97,10 @@ class Metrics {
   void SetOrphans(std::vector<OrphanStats> orphans);  // of all namespaces that have some
   void SetJobsQuarantined(int count);
   void SetJobsInPhase(std::string_view phase, int count);
+  // Jobs that wait for GPUs, by the code of the plan's reason; all others have none.
+  void SetJobsWaiting(const std::map<std::string_view, int>& by_reason);
+  // A job of `queue` lost all GPUs, because they are guaranteed to queue `taker`.
+  void OnQueueEviction(const std::string& queue, const std::string& taker);
   // A job got GPUs after it had waited for them.
   void OnWaitEnded(Duration waited);
   void OnCoordinatorCall(std::string_view result);

@@ -380,6 +380,17 @@ TEST_F(JobDefinitionTest, StatusIsWrittenApartAndGuarded) {
   EXPECT_THAT(write(R"({"gpuProduct": "NVIDIA-L4"})"), HasSubstr("NVIDIA-L4"));
   EXPECT_THAT(write(R"({"gpuProduct": "NVIDIA-T4"})"), HasSubstr("gpuProduct cannot be changed"));
   EXPECT_THAT(write(R"({"gpuProduct": null})"), Not(HasSubstr("NVIDIA-L4")));
+  EXPECT_THAT(write(R"({"phase": "Suspending", "gpus": 6, "waitingSince": "2026-01-02T03:04:05Z",
+                       "share": {"entitledGpus": 4, "demandLearners": 5, "jobsBefore": 0, "limitedBy": "Others"}})"),
+              HasSubstr("\"limitedBy\":\"Others\""));
+  const std::string evaluation =
+      R"({"step": 4, "epoch": 1, "loss": 0.5, "accuracy": 1, "sums": {"samples": 360}})";
+  EXPECT_THAT(write(R"({"evaluations": [)" + evaluation + "]}"), HasSubstr("\"samples\":360"));
+  std::string many = evaluation;
+  for (int more = 0; more < 16; ++more) many += "," + evaluation;
+  EXPECT_THAT(write(R"({"evaluations": [)" + many + "]}"), HasSubstr("Too many"));
+  EXPECT_THAT(write(R"({"evaluations": [{"step": 1, "sums": {"a": "text"}}]})"),
+              HasSubstr("number"));
   EXPECT_THAT(write(R"({"phase": "Dancing"})"), HasSubstr("Unsupported value"));
   EXPECT_THAT(write(R"({"learners": -1})"), HasSubstr("greater than or equal to 0"));
   EXPECT_THAT(

@@ -25,6 +25,7 @@ struct BatchOrder {
   LastReported reported_before;                               // before this write of status
   std::optional<WallTime> look_again;  // after the batch is done, by this time
   std::optional<Duration> wait_ended;  // the job's wait, if this batch ends it
+  std::string reclaimed_by;            // queue that the job's GPUs go to; "": it is not evicted
 };
 
 // All outlive the dispatcher.

@@ -5,6 +5,8 @@
 #include <cstdint>
 
 #include "base/format.h"
+#include "base/utf8.h"
+#include "operator/controller/objects/learner_pod.h"
 
 namespace pliant::controller {
 
@@ -17,6 +19,19 @@ constexpr int kMaxShardsOfTick = 1 << 16;
 bool HasFormerLearners(const JobView& view) {
   const std::string& theirs = view.job->status.objects.admitted_template;
   return !theirs.empty() && theirs != view.job->spec.learner_template.hash && HasLiveLearners(view);
+}
+
+// "; the operator sets or drops these fields itself: metadata.finalizers"; "" if there are none
+std::string Without(const api::ElasticTrainingJob& job, const api::FrozenTraining& training) {
+  constexpr std::size_t kMaxNamed = 8;
+  constexpr std::size_t kMaxName = 80;
+  const std::vector<std::string> ignored = IgnoredFields(job, training);
+  if (ignored.empty()) return "";
+  std::string names;
+  for (std::size_t at = 0; at < std::min(ignored.size(), kMaxNamed); ++at)
+    names += (at == 0 ? "" : ", ") + CutAtCharacter(ignored[at], kMaxName);
+  if (ignored.size() > kMaxNamed) names += Format(" and {} more", ignored.size() - kMaxNamed);
+  return Format("; the operator sets or drops these fields itself: {}", names);
 }
 
 }  // namespace
@@ -113,7 +128,8 @@ AdmissionOutcome DecideAdmission(const JobView& view, WallTime now) {
 
   const TemplateCheck* check = CurrentTemplateCheck(view);
   if (check != nullptr && check->accepted) {
-    return {.verdict = Verdict{kTrue, "Admitted", "the pod template was accepted"},
+    return {.verdict = Verdict{kTrue, "Admitted",
+                               "the pod template was accepted" + Without(*view.job, *training)},
             .training = *training};
   }
   AdmissionOutcome outcome;

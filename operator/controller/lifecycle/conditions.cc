@@ -29,6 +29,16 @@ void SetCondition(std::vector<api::Condition>& conditions, std::string_view type
   condition.observed_generation = generation;
 }
 
+const api::Condition* FindNews(const std::vector<api::Condition>& before,
+                               const std::vector<api::Condition>& after, std::string_view type) {
+  const auto now = std::ranges::find(after, type, &api::Condition::type);
+  if (now == after.end()) return nullptr;
+  const auto then = std::ranges::find(before, type, &api::Condition::type);
+  const bool same =
+      then != before.end() && then->status == now->status && then->reason == now->reason;
+  return same ? nullptr : &*now;
+}
+
 void SetReason(api::JobStatus& status, std::string_view sentence) {
   status.reason = CutAtCharacter(sentence, api::kMaxReasonBytes);
 }

@@ -15,6 +15,7 @@ inline constexpr std::string_view kConditionReadable = "Readable";
 inline constexpr std::string_view kConditionQuarantined = "Quarantined";
 inline constexpr std::string_view kConditionLimited = "Limited";
 inline constexpr std::string_view kConditionAdmitted = "Admitted";
+inline constexpr std::string_view kConditionHasPlace = "HasPlace";
 inline constexpr std::string_view kConditionRunning = "Running";
 inline constexpr std::string_view kConditionProgressing = "Progressing";
 inline constexpr std::string_view kConditionCheckpointsWritten = "CheckpointsWritten";
@@ -35,6 +36,10 @@ inline void SetCondition(api::JobStatus& status, std::string_view type, Verdict 
                          std::int64_t generation, api::WallTime now) {
   SetCondition(status.conditions, type, std::move(verdict), generation, now);
 }
+
+// The condition, if its status or reason is another than before; else null. Points into `after`.
+const api::Condition* FindNews(const std::vector<api::Condition>& before,
+                               const std::vector<api::Condition>& after, std::string_view type);
 
 // Sets why the job has its size. As in a condition, a text that comes from elsewhere is cut, so
 // that it reads back as it was written: otherwise it would be news forever.

@@ -3,6 +3,7 @@
 #include "base/format.h"
 #include "operator/api/time.h"
 #include "operator/controller/lifecycle/conditions.h"
+#include "operator/planner/plan.h"
 
 namespace pliant::controller {
 namespace {
@@ -12,14 +13,16 @@ std::string ReasonOf(const api::JobStatus& status, std::string_view type) {
   return condition == nullptr ? "" : condition->reason;
 }
 
-// The condition, if its status or reason is another than before; else null.
 const api::Condition* News(const api::JobStatus& before, const api::JobStatus& after,
                            std::string_view type) {
-  const api::Condition* now = api::FindCondition(after, type);
-  const api::Condition* then = api::FindCondition(before, type);
-  if (now == nullptr) return nullptr;
-  const bool same = then != nullptr && then->status == now->status && then->reason == now->reason;
-  return same ? nullptr : now;
+  return FindNews(before.conditions, after.conditions, type);
+}
+
+// Whether others got the GPUs of a job that wanted them.
+bool IsEvicted(const api::JobStatus& status) {
+  const std::string reason = ReasonOf(status, kConditionHasPlace);
+  return reason == ToString(planner::ReasonCode::kReclaimed) ||
+         reason == ToString(planner::ReasonCode::kReleased);
 }
 
 bool IsPhaseName(const std::string& reason, const api::JobStatus& status) {
@@ -28,7 +31,7 @@ bool IsPhaseName(const std::string& reason, const api::JobStatus& status) {
 
 }  // namespace
 
-JobEvent EventOf(const Eviction& eviction) {
+ObjectEvent EventOf(const Eviction& eviction) {
   return {
       .warning = true,
       .reason = "LearnerEvicted",
@@ -36,9 +39,9 @@ JobEvent EventOf(const Eviction& eviction) {
                      eviction.node, api::FormatTime(eviction.avoid_until), eviction.why)};
 }
 
-std::vector<JobEvent> EventsOf(const api::JobStatus& before, const api::JobStatus& after) {
+std::vector<ObjectEvent> EventsOf(const api::JobStatus& before, const api::JobStatus& after) {
   using enum api::ConditionStatus;
-  std::vector<JobEvent> events;
+  std::vector<ObjectEvent> events;
   if (const auto* admitted = News(before, after, kConditionAdmitted)) {
     if (admitted->status == kTrue) {
       events.push_back({.reason = "Admitted", .note = admitted->message});
@@ -55,12 +58,14 @@ std::vector<JobEvent> EventsOf(const api::JobStatus& before, const api::JobStatu
     events.push_back({.reason = limited->reason, .note = limited->message});
   }
   if (before.share.desired_learners != after.share.desired_learners && !after.finished()) {
-    events.push_back({.reason = "Resizing",
+    events.push_back({.warning = IsEvicted(after),
+                      .reason = IsEvicted(after) ? ReasonOf(after, kConditionHasPlace) : "Resizing",
                       .note = Format("from {} to {} learners: {}", before.share.desired_learners,
                                      after.share.desired_learners, after.reason)});
   }
-  if (after.objects.coordinator_term > before.objects.coordinator_term &&
-      before.objects.coordinator_term > 0) {
+  // Before it trains, and after its learners have left, it has none that could be replaced.
+  if (after.objects.coordinator_term > before.objects.coordinator_term && before.learners > 0 &&
+      before.share.desired_learners > 0) {
     events.push_back(
         {.reason = "CoordinatorReplaced",
          .note = Format("the coordinator of term {} takes over", after.objects.coordinator_term)});
@@ -93,7 +98,10 @@ std::vector<JobEvent> EventsOf(const api::JobStatus& before, const api::JobStatu
   } else if (after.phase == api::JobPhase::kTerminating) {
     events.push_back({.reason = "Terminating", .note = after.reason});
   } else if (after.phase == api::JobPhase::kSuspended) {
-    events.push_back({.reason = "Suspended", .note = "all learners have left"});
+    const bool had_learners = before.phase == api::JobPhase::kSuspending || before.learners > 0;
+    events.push_back(
+        {.reason = "Suspended",
+         .note = had_learners ? "all learners have left" : "it waits until spec.suspend is false"});
   } else if (after.phase == api::JobPhase::kRunning && before.phase == api::JobPhase::kStarting) {
     events.push_back({.reason = "Started", .note = Format("{} learners train", after.learners)});
   }

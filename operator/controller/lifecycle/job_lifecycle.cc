@@ -66,9 +66,13 @@ void FinishStatus(const JobView& view, api::JobPhase phase, WallTime now, Outcom
   outcome.status.share.desired_learners = 0;
   outcome.status.share.entitlement = 0;
   outcome.status.progress.samples_per_second.reset();
+  outcome.status.share.jobs_before.reset();
+  outcome.status.share.limited_by.clear();
+  outcome.status.waiting.since.reset();
   outcome.status.waiting.estimated = {};
   outcome.status.completion_time = std::chrono::floor<std::chrono::seconds>(now);
-  for (const std::string_view type : {kConditionRunning, kConditionProgressing}) {
+  for (const std::string_view type :
+       {kConditionHasPlace, kConditionRunning, kConditionProgressing}) {
     SetCondition(outcome.status, type,
                  {api::ConditionStatus::kFalse, std::string(ToString(phase)), ""},
                  view.job->meta.generation, now);
@@ -222,6 +226,8 @@ void Admit(const JobView& view, const std::optional<JobPlan>& plan, const Lifecy
   SetCondition(outcome.status, kConditionAdmitted, *std::move(admission.verdict),
                view.job->meta.generation, now);
   if (!admission.training) return;
+  // Learners of another template did not start: that says nothing about this one.
+  outcome.soft_state.refusals = {};
   outcome.status.training = admission.training;
   outcome.status.objects.admitted_template = present;
   outcome.status.selector = LearnerSelector(view.job->meta);
@@ -461,7 +467,7 @@ Outcome ReconcileJob(const JobView& view, const std::optional<JobPlan>& plan,
     FailPermanently(view, *fatal, now, outcome);
   } else {
     SearchPods(view, now, outcome);
-    if (plan) ReportPlan(plan->decision, now, outcome.status);
+    if (plan) ReportPlan(view, plan->decision, now, outcome.status);
     OnCap(plan ? plan->decision.cap : std::nullopt, outcome.soft_state.refusals);
     Admit(view, plan, options, now, outcome);
     ProvideCoordinator(view, plan ? plan->decision.to : 0, options, now, outcome);
@@ -469,7 +475,7 @@ Outcome ReconcileJob(const JobView& view, const std::optional<JobPlan>& plan,
     CollectPods(view, outcome);
     AskWhyNotMounted(view, now, outcome);
     KeepEarliest(NextProblemCheck(view, now), outcome.look_again);
-    outcome.status.phase = PhaseOf(view, plan);
+    outcome.status.phase = PhaseOf(view, plan, failures);
     ReportDeletion(view, outcome.status);
     ReportConditions(view, plan, failures, now, outcome.status);
     ReportCheckpoints(view, now, outcome.status);

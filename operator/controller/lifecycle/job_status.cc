@@ -50,13 +50,24 @@ bool IsAsWanted(const Progress& progress, const planner::Decision& decision) {
   return decision.create.empty() && MembersOf(progress) == wanted;
 }
 
-// While it is unknown which learners train, the phase stays what it was, as long as some may.
-api::JobPhase PhaseWithoutMembers(const JobView& view) {
+// Whether the API server refuses to make the job's pods, and it has none.
+bool CannotStart(const JobView& view) {
+  return view.soft_state.refusals.grants && !HasLiveLearners(view);
+}
+
+// While it is unknown which learners train, the phase stays what it was, as long as some may. A job
+// starts once it gets learners; after that, only a failure leaves it without members, unless all of
+// them were replaced.
+api::JobPhase PhaseWithoutMembers(const JobView& view, const FailureVerdict& failures) {
   using enum api::JobPhase;
-  const api::JobPhase before = view.job->status.phase;
-  const bool trained = before == kRunning || before == kResizing || before == kRecovering;
-  if (!trained) return kStarting;
-  return HasLiveLearners(view) && !KnowsMembers(view) ? before : kRecovering;
+  const api::JobStatus& told = view.job->status;
+  const bool trained =
+      told.phase == kRunning || told.phase == kResizing || told.phase == kRecovering;
+  if (!trained || told.share.desired_learners == 0) {
+    return CannotStart(view) ? kQueued : kStarting;
+  }
+  if (HasLiveLearners(view) && !KnowsMembers(view)) return told.phase;
+  return told.phase == kResizing && failures.newly_failed == 0 ? kResizing : kRecovering;
 }
 
 // Whether the end of other jobs would not help: a person has to do something.
@@ -75,8 +86,17 @@ bool StillKept(const std::optional<JobPlan>& plan, const api::Condition* told) {
          told->reason != ToString(api::JobPhase::kQueued);
 }
 
+// The numbers of the share that are no news: those of all jobs change when a job comes or goes.
+void CopyShareNumbers(const api::JobStatus& from, api::JobStatus& to) {
+  to.share.entitled_gpus = from.share.entitled_gpus;
+  to.share.demand_learners = from.share.demand_learners;
+  to.share.jobs_before = from.share.jobs_before;
+  to.share.limited_by = from.share.limited_by;
+}
+
 // Copies the fields that do not count as news.
 void CopyStats(const api::JobStatus& from, api::JobStatus& to) {
+  CopyShareNumbers(from, to);
   to.progress.step = from.progress.step;
   to.progress.epoch = from.progress.epoch;
   to.progress.total_steps = from.progress.total_steps;
@@ -84,6 +104,7 @@ void CopyStats(const api::JobStatus& from, api::JobStatus& to) {
   to.progress.speeds = from.progress.speeds;
   to.progress.loss = from.progress.loss;
   to.progress.accuracy = from.progress.accuracy;
+  to.progress.evaluations = from.progress.evaluations;
   to.progress.last_checkpoint = from.progress.last_checkpoint;
   // Becomes known with the first membership, which is news. A server whose CRD lacks it drops it.
   to.gpu_product = from.gpu_product;
@@ -102,12 +123,24 @@ void CopyReason(const api::JobStatus& from, api::JobStatus& to) {
   to.reason = from.reason;
 }
 
+// The sentence in status.reason says more.
+Verdict PlaceOf(const JobView& view, const std::optional<JobPlan>& plan) {
+  using enum api::ConditionStatus;
+  if (view.job->meta.deleted) return {kFalse, "Deleted", "the job is being deleted"};
+  if (!plan) return {kFalse, "NotAdmitted", "the condition Admitted says why"};
+  const std::string reason(ToString(plan->decision.reason.code));
+  if (plan->decision.to == 0) return {kFalse, reason, "it has no GPUs: status.reason says why"};
+  return {kTrue, reason, "it has GPUs: status.reason says how many, and why"};
+}
+
 void ReportStats(const Progress& progress, api::JobStatus& status) {
   if (progress.step) status.progress.step = progress.step;
   if (progress.epoch) status.progress.epoch = progress.epoch;
   if (progress.total_steps) status.progress.total_steps = progress.total_steps;
   if (progress.loss) status.progress.loss = progress.loss;
   if (progress.accuracy) status.progress.accuracy = progress.accuracy;
+  status.progress.evaluations =
+      api::Merged(status.progress.evaluations, progress.evaluations, progress.step);
   status.progress.samples_per_second = progress.samples_per_second;
   if (progress.last_checkpoint && progress.last_checkpoint->saved) {
     status.progress.last_checkpoint = progress.last_checkpoint->saved;
@@ -134,8 +167,6 @@ void ReportProgress(const JobView& view, api::JobStatus& status) {
         .gpu_seconds = static_cast<std::int64_t>(meter.recent_gpu_seconds),
         .time = floor<seconds>(*meter.until)};
   }
-  if (!view.soft_state.speed.measured.empty())
-    status.progress.speeds = view.soft_state.speed.measured;
   if (view.coordinator.progress) {
     const Progress& progress = *view.coordinator.progress;
     ReportStats(progress, status);
@@ -144,13 +175,18 @@ void ReportProgress(const JobView& view, api::JobStatus& status) {
     ReportMembership(progress, status);
     if (KnowsMembers(view)) status.learners = LiveMembers(view, progress);
   }
+  // Jobs with an equal template share speeds: one that has not trained has none of its own.
+  if (status.progress.step && !view.soft_state.speed.measured.empty())
+    status.progress.speeds = view.soft_state.speed.measured;
   if (!HasLiveLearners(view)) {
     status.learners = 0;
     status.progress.samples_per_second.reset();
   }
+  status.gpus = std::int64_t{status.learners} * view.job->spec.elastic.gpus_per_learner;
 }
 
-void ReportPlan(const planner::Decision& decision, WallTime now, api::JobStatus& status) {
+void ReportPlan(const JobView& view, const planner::Decision& decision, WallTime now,
+                api::JobStatus& status) {
   const int before = status.share.desired_learners;
   if (before == 0 && decision.to > 0) status.share.start_time = floor<seconds>(now);
   if (before > 0 && decision.to > 0 && before != decision.to) {
@@ -163,21 +199,33 @@ void ReportPlan(const planner::Decision& decision, WallTime now, api::JobStatus&
   status.share.desired_learners = decision.to;
   status.share.admitted_minimum = decision.minimum;
   status.share.entitlement = decision.entitlement;
+  status.share.entitled_gpus = decision.entitled_gpus;
+  status.share.demand_learners = decision.demand;
+  status.share.jobs_before = decision.jobs_before;
+  status.share.limited_by = decision.limited_by == planner::GrowthLimit::kNone
+                                ? ""
+                                : std::string(ToString(decision.limited_by));
+  if (decision.to > 0 || IsSuspended(view)) {
+    status.waiting.since.reset();
+  } else if (!status.waiting.since) {
+    status.waiting.since = floor<seconds>(view.soft_state.meter.waiting_since.value_or(now));
+  }
   if (status.gpu_product.empty() && status.learners > 0) status.gpu_product = decision.gpu_product;
   status.waiting.estimated.start = InWholeMinutes(decision.starts_at);
   status.waiting.estimated.completion = InWholeMinutes(decision.ends_at);
   SetReason(status, decision.reason.sentence);
 }
 
-api::JobPhase PhaseOf(const JobView& view, const std::optional<JobPlan>& plan) {
+api::JobPhase PhaseOf(const JobView& view, const std::optional<JobPlan>& plan,
+                      const FailureVerdict& failures) {
   using enum api::JobPhase;
   const bool live = HasLiveLearners(view);
   if (view.job->meta.deleted) return kTerminating;
-  if (view.job->spec.suspend) return live ? kResizing : kSuspended;
+  if (view.job->spec.suspend) return live ? kSuspending : kSuspended;
   if (!plan || plan->decision.to == 0) return live ? kResizing : kQueued;
-  if (!KnowsMembers(view)) return PhaseWithoutMembers(view);
+  if (!KnowsMembers(view)) return PhaseWithoutMembers(view, failures);
   const Progress& progress = *view.coordinator.progress;
-  if (progress.members.empty() || !live) return PhaseWithoutMembers(view);
+  if (progress.members.empty() || !live) return PhaseWithoutMembers(view, failures);
   if (progress.state == CoordinatorState::kRecovering) return kRecovering;
   const bool settled = progress.state == CoordinatorState::kRunning;
   return settled && IsAsWanted(progress, plan->decision) ? kRunning : kResizing;
@@ -188,6 +236,7 @@ void ReportConditions(const JobView& view, const std::optional<JobPlan>& plan,
   using enum api::ConditionStatus;
   const std::int64_t generation = view.job->meta.generation;
   const std::string phase(ToString(status.phase));
+  SetCondition(status, kConditionHasPlace, PlaceOf(view, plan), generation, now);
   SetCondition(status, kConditionRunning,
                status.learners > 0 ? Verdict{kTrue, "Training", "its learners train"}
                                    : Verdict{kFalse, phase, "no learner trains"},
@@ -241,8 +290,14 @@ WriteDecision DecideWrite(const StatusChange& change, const std::string& uid,
     without_figures.progress.learners_asked = before.progress.learners_asked;
   // If an earlier version admitted the job, the hash is only written along with another change.
   if (before.objects.admitted_template.empty()) without_figures.objects.admitted_template.clear();
-  // Likewise its minimum; also, a server whose CRD lacks the field drops it.
+  // Likewise its minimum; also, a server whose CRD lacks the field drops it. The same holds for the
+  // other fields that an earlier version did not write.
   if (!before.share.admitted_minimum) without_figures.share.admitted_minimum.reset();
+  if (before.share.demand_learners == 0) CopyShareNumbers(before, without_figures);
+  if (before.progress.evaluations.empty()) without_figures.progress.evaluations.clear();
+  // These two follow from fields that are news.
+  without_figures.gpus = before.gpus;
+  without_figures.waiting.since = before.waiting.since;
   // No event announces a committed step: a job that trains is looked at from time to time.
   if (without_figures == before) {
     return {.due = after.learners > 0 ? std::optional(now + kStatsEvery) : std::nullopt};

@@ -13,11 +13,13 @@ namespace pliant::controller {
 void ReportProgress(const JobView& view, api::JobStatus& status);
 
 // Copies what the plan gives the job, and the time when that changed.
-void ReportPlan(const planner::Decision& decision, WallTime now, api::JobStatus& status);
+void ReportPlan(const JobView& view, const planner::Decision& decision, WallTime now,
+                api::JobStatus& status);
 
-api::JobPhase PhaseOf(const JobView& view, const std::optional<JobPlan>& plan);
+api::JobPhase PhaseOf(const JobView& view, const std::optional<JobPlan>& plan,
+                      const FailureVerdict& failures);
 
-// Conditions Running and Progressing, for a job that has not ended.
+// Conditions HasPlace, Running and Progressing, for a job that has not ended.
 void ReportConditions(const JobView& view, const std::optional<JobPlan>& plan,
                       const FailureVerdict& failures, WallTime now, api::JobStatus& status);
 

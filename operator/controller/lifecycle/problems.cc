@@ -6,6 +6,7 @@
 
 #include "base/earliest.h"
 #include "base/format.h"
+#include "base/utf8.h"
 #include "operator/controller/lifecycle/coordinator_policy.h"
 #include "operator/controller/model/names.h"
 
@@ -165,6 +166,16 @@ std::optional<WallTime> NextProblemCheck(const JobView& view, WallTime now) {
   return earliest;
 }
 
+std::string StartProblemOf(const JobView& view, WallTime now) {
+  constexpr std::size_t kMaxBytes = 256;
+  for (const api::Pod& learner : view.learners) {
+    if (IsRunning(learner)) continue;
+    if (const auto problem = PodProblem(learner, view.soft_state, now))
+      return CutAtCharacter(problem->message, kMaxBytes);
+  }
+  return CutAtCharacter(view.soft_state.refusals.message, kMaxBytes);
+}
+
 std::optional<Problem> FindProblem(const JobView& view, const std::string& last_failure,
                                    WallTime now) {
   if (HasUnprovenCoordinator(view)) {
@@ -182,7 +193,9 @@ std::optional<Problem> FindProblem(const JobView& view, const std::string& last_
   for (const api::Pod& learner : view.learners) {
     if (auto problem = SilenceOf(view, learner, now)) return problem;
   }
-  if (!view.soft_state.refusals.message.empty()) {
+  // The server is asked for nothing while a job is to have no GPUs: its last refusal is past.
+  const bool asks_for_pods = view.job->status.share.desired_learners > 0 || HasLiveLearners(view);
+  if (asks_for_pods && !view.soft_state.refusals.message.empty()) {
     return Problem{
         .reason = view.soft_state.refusals.unanswered ? "UnansweredByServer" : "RefusedByServer",
         .message = view.soft_state.refusals.message};

@@ -31,4 +31,7 @@ std::optional<WallTime> NextProblemCheck(const JobView& view, WallTime now);
 std::optional<Problem> FindProblem(const JobView& view, const std::string& last_failure,
                                    WallTime now);
 
+// Why learners of the job do not start, in a sentence of at most 256 bytes; "": nothing is known.
+std::string StartProblemOf(const JobView& view, WallTime now);
+
 }  // namespace pliant::controller

@@ -92,6 +92,7 @@ void ReadStats(Fields& root, Progress& progress) {
   progress.loss = FiniteNumber(root, "loss");
   progress.samples_per_second = FiniteNumber(root, "samplesPerSecond");
   progress.accuracy = FiniteNumber(root, "accuracy");
+  progress.evaluations = api::ReadEvaluations(root);
   if (const int asked = root.Int("learnersAsked", 0, 0, 1 << 20); asked > 0) {
     progress.learners_asked = asked;
   }

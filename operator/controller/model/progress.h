@@ -93,8 +93,9 @@ struct Progress {
   std::optional<double> loss;
   std::optional<double> samples_per_second;
   std::optional<double> accuracy;
-  std::optional<std::int64_t> batch_size;  // samples in a step, > 0
-  std::optional<int> learners_asked;       // number that the program wants to train on
+  std::vector<api::Evaluation> evaluations;  // by step, the last ones that its members know
+  std::optional<std::int64_t> batch_size;    // samples in a step, > 0
+  std::optional<int> learners_asked;         // number that the program wants to train on
   std::optional<ReportedCheckpoint> last_checkpoint;
   std::vector<ReportedLearner> learners;
   std::vector<ReportedResize> resizes;

@@ -36,10 +36,11 @@ void ObserveWaiting(const api::ElasticTrainingJob& job, WallTime now, ServiceMet
   if (!waits) {
     meter.waiting_since.reset();
   } else if (!meter.waiting_since) {
-    // A job that this process sees for the first time, and that never had a GPU, has waited since
-    // its creation.
+    // An earlier process has written it for a job that this one sees for the first time. A job that
+    // never had a GPU, and of which nothing is written, has waited since its creation.
     const bool seen = meter.until.has_value();
-    meter.waiting_since = seen || status.waiting.attained_gpu_seconds > 0 ? now : job.meta.created;
+    const WallTime began = status.waiting.attained_gpu_seconds > 0 ? now : job.meta.created;
+    meter.waiting_since = seen ? now : std::min(status.waiting.since.value_or(began), now);
   }
 }
 

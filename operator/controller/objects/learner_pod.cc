@@ -37,6 +37,14 @@ json& ListAt(json& parent, const char* name) {
   return child;
 }
 
+// The field as it is; null if it is absent, or `object` is none.
+const json& FieldOf(const json& object, const char* name) {
+  static const json kAbsent;
+  if (!object.is_object()) return kAbsent;
+  const auto found = object.find(name);
+  return found == object.end() ? kAbsent : *found;
+}
+
 // A template may contain anything; the dry run refuses what is wrong in it.
 std::string TextAt(const json& object, const char* name) {
   if (!object.is_object()) return "";
@@ -208,6 +216,41 @@ json JobLabels(const api::ObjectMeta& job) {
 
 const std::string& GpuResourceOf(const api::ElasticTrainingJob& job, const PodDefaults& defaults) {
   return job.spec.gpu_resource.empty() ? defaults.gpu_resource : job.spec.gpu_resource;
+}
+
+std::vector<std::string> IgnoredFields(const api::ElasticTrainingJob& job,
+                                       const api::FrozenTraining& training) {
+  const json pod =
+      json::parse(job.spec.learner_template.json, /*cb=*/nullptr, /*allow_exceptions=*/false);
+  const json& metadata = FieldOf(pod, "metadata");
+  const json& spec = FieldOf(pod, "spec");
+  std::vector<std::string> ignored;
+  if (metadata.is_object()) {
+    for (const auto& [name, value] : metadata.items()) {
+      const bool is_used = name == "labels" || name == "annotations";
+      if (!is_used && !value.is_null()) ignored.push_back("metadata." + name);
+    }
+  }
+  const json none;
+  const auto note = [&](const char* name, const json& ours) {
+    const json& theirs = FieldOf(spec, name);
+    if (!theirs.is_null() && theirs != ours) ignored.push_back(Format("spec.{}", name));
+  };
+  note("restartPolicy", "Never");
+  note("automountServiceAccountToken", false);
+  note("enableServiceLinks", false);
+  note("terminationGracePeriodSeconds", none);
+  const json ours = Environment(job, training, 0, "", false);
+  for (const json& container : FieldOf(spec, "containers")) {
+    if (TextAt(container, "name") != kLearnerContainer) continue;
+    for (const json& variable : FieldOf(container, "env")) {
+      const std::string name = TextAt(variable, "name");
+      const bool is_ours =
+          std::ranges::any_of(ours, [&](const json& each) { return TextAt(each, "name") == name; });
+      if (is_ours) ignored.push_back("env " + name);
+    }
+  }
+  return ignored;
 }
 
 json LearnerPod(const api::ElasticTrainingJob& job, const api::FrozenTraining& training,

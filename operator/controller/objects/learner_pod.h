@@ -36,6 +36,12 @@ nlohmann::json LearnerPod(const api::ElasticTrainingJob& job, const api::FrozenT
                           std::int64_t term, int number, const planner::NewLearner& place,
                           const std::string& coordinator_ip, const PodDefaults& defaults);
 
+// Fields of the job's template that its learners do not have, because the operator sets them or
+// drops them: "metadata.finalizers", "env PLIANT_SEED". Empty for a template that is too large to
+// be kept.
+std::vector<std::string> IgnoredFields(const api::ElasticTrainingJob& job,
+                                       const api::FrozenTraining& training);
+
 // The owner reference by which an object is deleted with its job.
 nlohmann::json OwnerReference(const api::ObjectMeta& job);
 // The annotations by which a plain Prometheus finds /metrics at `port`.

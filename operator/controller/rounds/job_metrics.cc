@@ -78,9 +78,11 @@ void ReportJobs(const JobTable::Views& views, const planner::Plan& plan,
                 metrics::Metrics& metrics) {
   using enum api::JobPhase;
   int quarantined = 0;
+  std::map<std::string_view, int> waiting;
+  for (const planner::ReasonCode code : planner::kReasonsToWait) waiting[ToString(code)] = 0;
   std::map<api::JobPhase, int> phases;
-  for (const auto phase : {kQueued, kStarting, kRunning, kResizing, kRecovering, kSuspended,
-                           kTerminating, kSucceeded, kFailed}) {
+  for (const auto phase : {kQueued, kStarting, kRunning, kResizing, kRecovering, kSuspending,
+                           kSuspended, kTerminating, kSucceeded, kFailed}) {
     phases[phase] = 0;
   }
   for (const auto& [key, view] : views) {
@@ -93,8 +95,13 @@ void ReportJobs(const JobTable::Views& views, const planner::Plan& plan,
       metrics.RemoveJob(key.ns, key.name);
       continue;
     }
-    metrics.SetJob(StatsOf(view, DecisionOn(plan, key)));
+    const planner::Decision* decision = DecisionOn(plan, key);
+    metrics.SetJob(StatsOf(view, decision));
+    if (decision == nullptr || decision->to > 0) continue;
+    const auto counted = waiting.find(ToString(decision->reason.code));
+    if (counted != waiting.end()) ++counted->second;
   }
+  metrics.SetJobsWaiting(waiting);
   metrics.SetJobsQuarantined(quarantined);
   for (const auto& [phase, count] : phases) metrics.SetJobsInPhase(ToString(phase), count);
 }

@@ -13,6 +13,7 @@
 #include "operator/controller/lifecycle/coordinator_policy.h"
 #include "operator/controller/rounds/job_metrics.h"
 #include "operator/controller/rounds/loop_metrics.h"
+#include "operator/controller/rounds/queue_events.h"
 
 namespace pliant::controller {
 namespace {
@@ -83,7 +84,8 @@ PlanningLoop::PlanningLoop(PlanningLoopParts parts, PlanningLoopOptions options)
                        .book = parts_.table.book(),
                        .writer = parts_.status_writer,
                        .api_calls = parts_.api_calls,
-                       .request_round = [this] { rounds_.Request(); }}),
+                       .request_round = [this] { rounds_.Request(); },
+                       .on_event = options_.on_event}),
       placeholders_(PartsOfNodeRequests(), options_.placeholders),
       provisioning_(PartsOfNodeRequests(), options_.placeholders),
       orphans_(PartsOfNodeRequests(), parts_.table),
@@ -250,7 +252,7 @@ void PlanningLoop::LookAtJob(const kube::NamespacedName& key, JobView& view, Wal
   const CrashNotes::Mark busy = CrashNotes::BusyWith(parts_.crash_notes, view.job->meta);
   view.coordinator = monitor_.View(uid);
   for (const Eviction& eviction : ObserveJob(view, now)) {
-    options_.on_event(view.job->meta, EventOf(eviction));
+    options_.on_event(kJobs, view.job->meta, EventOf(eviction));
   }
   if (const auto training = PresentTrainingOf(view)) {
     speeds_.Observe(view, *training, gpus_of_node_[view.membership.pool], now);
@@ -338,6 +340,7 @@ void PlanningLoop::Dispatch(const JobView& view, Outcome outcome,
                                              .actions = std::move(outcome.actions),
                                              .held_back = outcome.held_back});
   if (batch->write_status) batch->job.status = outcome.status;
+  const planner::Decision* decision = DecisionOn(plan_.plan(), ToKey(view.job->meta));
   std::optional<Duration> wait_ended;
   const auto& waiting_since = view.soft_state.meter.waiting_since;
   if (waiting_since && outcome.status.share.desired_learners > 0) {
@@ -347,16 +350,38 @@ void PlanningLoop::Dispatch(const JobView& view, Outcome outcome,
                         .job_before = view.job,
                         .reported_before = reported_before,
                         .look_again = outcome.look_again,
-                        .wait_ended = wait_ended});
+                        .wait_ended = wait_ended,
+                        .reclaimed_by = decision == nullptr ? "" : decision->reclaimed_by});
+}
+
+// The job's own event says it, too. Only queues that exist have owners and metrics.
+void PlanningLoop::TellOfReclaim(const BatchOrder& order, const api::JobStatus& after) {
+  const api::ElasticTrainingJob& job = *order.job_before;
+  const int learners = job.status.share.desired_learners - after.share.desired_learners;
+  if (learners <= 0) return;
+  const Reclaimed reclaimed{.job = kube::ToString(ToKey(job.meta)),
+                            .gpus = std::int64_t{learners} * job.spec.elastic.gpus_per_learner,
+                            .from = job.spec.queue,
+                            .by = order.reclaimed_by,
+                            .why = after.reason};
+  const auto& queues = parts_.table.book().queues();
+  for (const std::string& name : {reclaimed.from, reclaimed.by}) {
+    const auto queue = queues.find(name);
+    if (queue == queues.end()) continue;
+    options_.on_event(kTrainingQueues, queue->second->meta,
+                      EventOf(reclaimed, /*is_loser=*/name == reclaimed.from));
+  }
+  parts_.metrics.OnQueueEviction(reclaimed.from, reclaimed.by);
 }
 
 void PlanningLoop::OnResult(const BatchOrder& order, const BatchResult& result, Duration took) {
   const api::ObjectMeta& job = order.batch->job.meta;
   if (result.job) {
     if (order.wait_ended) parts_.metrics.OnWaitEnded(*order.wait_ended);
-    for (const JobEvent& event : EventsOf(order.job_before->status, result.job->status)) {
-      options_.on_event(job, event);
+    for (const ObjectEvent& event : EventsOf(order.job_before->status, result.job->status)) {
+      options_.on_event(kJobs, job, event);
     }
+    if (!order.reclaimed_by.empty()) TellOfReclaim(order, result.job->status);
     LogChanges(kube::ToString(ToKey(job)), order.job_before->status, result.job->status);
   }
   if (dispatcher_.KeyOfJob(job.uid) == nullptr) return;  // the job has gone meanwhile

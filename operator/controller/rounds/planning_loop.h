@@ -19,6 +19,7 @@
 #include "operator/controller/rounds/accepted_templates.h"
 #include "operator/controller/rounds/cluster_plan.h"
 #include "operator/controller/rounds/crash_notes.h"
+#include "operator/controller/rounds/event_sink.h"
 #include "operator/controller/rounds/leavers.h"
 #include "operator/controller/rounds/orphans.h"
 #include "operator/controller/rounds/placeholders.h"
@@ -46,7 +47,7 @@ struct PlanningLoopOptions {
   std::int64_t lease_transitions = 0;
   std::function<WallTime()> now;
   std::function<bool()> clock_agrees = [] { return true; };  // `now`, with the API server's clock
-  std::function<void(const api::ObjectMeta& job, const JobEvent& event)> on_event;
+  EventSink on_event;
 };
 
 // The parts that the loop uses; all outlive it.
@@ -102,6 +103,7 @@ class PlanningLoop {
   void FollowCoordinator(const JobView& view);
   void Dispatch(const JobView& view, Outcome outcome, const LastReported& reported_before);
   void OnResult(const BatchOrder& order, const BatchResult& result, Duration took);
+  void TellOfReclaim(const BatchOrder& order, const api::JobStatus& after);
   void LookAt(const std::set<kube::NamespacedName>& jobs);
 
   const PlanningLoopParts parts_;

@@ -7,6 +7,7 @@
 
 #include "base/earliest.h"
 #include "base/log.h"
+#include "operator/controller/rounds/queue_events.h"
 
 namespace pliant::controller {
 namespace {
@@ -40,7 +41,8 @@ void ForgetGone(const Objects& objects, Written& written) {
 }  // namespace
 
 template <typename T, typename Status>
-std::optional<api::WallTime> QueueReporter::ReportOn(const T& object, const Status& status,
+std::optional<api::WallTime> QueueReporter::ReportOn(const kube::ResourceType& type,
+                                                     const T& object, const Status& status,
                                                      bool is_news,
                                                      std::map<std::string, Written>& written,
                                                      api::WallTime now) {
@@ -53,10 +55,14 @@ std::optional<api::WallTime> QueueReporter::ReportOn(const T& object, const Stat
   last.at = now;
   last.is_under_way = true;
   parts_.api_calls([this, alive = std::weak_ptr(alive_), &loop = parts_.loop,
-                    &writer = parts_.writer, meta = object.meta, status, &written] {
+                    &writer = parts_.writer, &type, meta = object.meta, status, &written,
+                    events = EventsOf(object.status, status)] {
     const kube::KubeStatus done = writer.Write(meta, status);
-    loop.Post([this, alive, meta, done, &written] {
+    loop.Post([this, alive, &type, meta, done, events, &written] {
       if (alive.expired()) return;
+      if (done) {
+        for (const ObjectEvent& event : events) parts_.on_event(type, meta, event);
+      }
       const auto found = written.find(meta.name);
       if (found == written.end() || found->second.uid != meta.uid) return;
       Written& its = found->second;
@@ -80,11 +86,14 @@ std::optional<api::WallTime> QueueReporter::Report(const PlannedCluster& cluster
   std::optional<api::WallTime> again_at;
   for (const auto& [name, queue] : parts_.book.queues()) {
     const api::TrainingQueueStatus status = StatusOf(*queue, cluster, now);
-    KeepEarliest(ReportOn(*queue, status, IsNews(queue->status, status), queues_, now), again_at);
+    KeepEarliest(
+        ReportOn(kTrainingQueues, *queue, status, IsNews(queue->status, status), queues_, now),
+        again_at);
   }
   for (const auto& [name, pool] : parts_.book.pools()) {
     const api::GpuPoolStatus status = StatusOf(*pool, parts_.book, cluster, now);
-    KeepEarliest(ReportOn(*pool, status, IsNews(pool->status, status), pools_, now), again_at);
+    KeepEarliest(ReportOn(kGpuPools, *pool, status, IsNews(pool->status, status), pools_, now),
+                 again_at);
   }
   return again_at;
 }

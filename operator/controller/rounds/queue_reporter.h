@@ -10,6 +10,7 @@
 #include "base/event_loop.h"
 #include "operator/controller/actions/status_writer.h"
 #include "operator/controller/calls/executor.h"
+#include "operator/controller/rounds/event_sink.h"
 #include "operator/controller/rounds/queue_status.h"
 
 namespace pliant::controller {
@@ -27,6 +28,7 @@ struct QueueReporterParts {
   const StatusWriter& writer;
   Executor api_calls;
   std::function<void()> request_round;  // when a failed write is to be tried again
+  EventSink on_event;
 };
 
 // Keeps the statuses of queues and pools as the last plan says. Control thread.
@@ -50,7 +52,8 @@ class QueueReporter {
   };
 
   template <typename T, typename Status>
-  std::optional<api::WallTime> ReportOn(const T& object, const Status& status, bool is_news,
+  std::optional<api::WallTime> ReportOn(const kube::ResourceType& type, const T& object,
+                                        const Status& status, bool is_news,
                                         std::map<std::string, Written>& written, api::WallTime now);
 
   const QueueReporterParts parts_;

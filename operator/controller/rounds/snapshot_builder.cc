@@ -11,6 +11,7 @@
 #include "base/bounded.h"
 #include "base/earliest.h"
 #include "operator/controller/lifecycle/admission.h"
+#include "operator/controller/lifecycle/problems.h"
 #include "operator/controller/model/names.h"
 #include "operator/controller/objects/placeholder_pod.h"
 #include "operator/planner/feasibility.h"
@@ -169,6 +170,7 @@ planner::JobView PlannerView(const JobView& view) {
   planner::JobView planned = PlannedFrom(job.spec, NeedsOfLearner(view).get());
   planned.key = {.name_space = job.meta.name_space, .name = job.meta.name, .uid = job.meta.uid};
   planned.suspended = IsSuspended(view);
+  planned.deleted = job.meta.deleted.has_value();
   planned.pool = view.membership.pool;
   planned.queue_refusal = view.membership.refusal;
   planned.learners_asked = LearnersAsked(view);
@@ -198,6 +200,8 @@ planner::JobView PlannerView(const JobView& view) {
   planned.share.resized = TimeOf(view, job.status.share.resize_time);
   planned.share.below_minimum_since = view.soft_state.clocks.below_minimum_since;
   planned.cap = view.soft_state.refusals.cap;
+  planned.start_problem =
+      StartProblemOf(view, view.soft_state.meter.until.value_or(job.meta.created));
   if (view.soft_state.refusals.grants)
     planned.refused_since = view.soft_state.refusals.grants->since;
   for (const api::Pod& pod : view.learners) {

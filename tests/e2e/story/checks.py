@@ -31,11 +31,19 @@ class Outcome:
     accuracy: float | None
     parameters_sha256: str
     reference_sha256: str
+    evaluations: tuple[tuple[int, float | None], ...] = ()  # step and accuracy
 
     @staticmethod
     def of(job: Job, reference_sha256: str) -> "Outcome":
         return Outcome(
-            job.name, job.phase, job.step, job.steps_total, job.accuracy, job.parameters_sha256, reference_sha256
+            job.name,
+            job.phase,
+            job.step,
+            job.steps_total,
+            job.accuracy,
+            job.parameters_sha256,
+            reference_sha256,
+            job.evaluations,
         )
 
 
@@ -49,7 +57,18 @@ def check_outcomes(outcomes: Sequence[Outcome]) -> list[Check]:
     return [
         *check_training(outcomes),
         Check(f"every test accuracy is above {MIN_ACCURACY:.0%}", tuple(accuracy)),
+        Check("every status keeps the evaluations", tuple(filter(None, map(_problem_of_evaluations, outcomes)))),
     ]
+
+
+def _problem_of_evaluations(outcome: Outcome) -> str:
+    steps = [step for step, _ in outcome.evaluations]
+    if len(steps) < 2 or steps != sorted(set(steps)):
+        return f"{outcome.name} was evaluated at the steps {steps}"
+    last = outcome.evaluations[-1]
+    if last != (outcome.steps or last[0], outcome.accuracy):
+        return f"{outcome.name} was last evaluated at step {last[0]} with an accuracy of {last[1]}"
+    return ""
 
 
 def check_training(outcomes: Sequence[Outcome]) -> list[Check]:

@@ -59,6 +59,7 @@ class Job:
     steps_total: int | None
     accuracy: float | None
     parameters_sha256: str
+    evaluations: tuple[tuple[int, float | None], ...] = ()  # step and accuracy
     conditions: Mapping[str, Condition] = field(default_factory=dict)
     generation: int = 0
     observed_generation: int = 0  # generation of the spec on which the status is based
@@ -79,6 +80,7 @@ class Job:
             steps_total=status.get("totalSteps"),
             accuracy=status.get("accuracy"),
             parameters_sha256=status.get("parametersSha256", ""),
+            evaluations=tuple((each["step"], each.get("accuracy")) for each in status.get("evaluations", [])),
             conditions={
                 each["type"]: Condition(each["status"], each.get("reason", ""), each.get("message", ""))
                 for each in status.get("conditions", [])

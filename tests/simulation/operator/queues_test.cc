@@ -86,7 +86,10 @@ TEST_F(QueueStory, AMinimumInTheWayOfAGuaranteeIsReleasedAndContinuesLater) {
   EXPECT_EQ(world.Phase("newer"), "Queued");
   EXPECT_TRUE(ReachReason("newer", "waits for 4 GPUs (minLearners 4)"));
   EXPECT_THAT(world.Status("newer").value("reason", ""), testing::Not(HasSubstr("paper")))
-      << "other tenants' jobs are not named";
+      << "other tenants' jobs are named in the event only";
+  for (const char* told : {"newer", "TrainingQueue batch", "TrainingQueue research"}) {
+    EXPECT_THAT(world.events, testing::Contains(std::string(told) + ": Reclaimed"));
+  }
   world.trainings.Complete("paper");
   ASSERT_TRUE(world.ReachSizes({{"older", 4}, {"newer", 4}}));
   EXPECT_EQ(world.Status("newer").value("restarts", -1), 0);
@@ -179,6 +182,9 @@ TEST_F(QueueStory, GuaranteesThatTheClusterCannotKeepAreNamed) {
       HasSubstr("the queues of pool default are guaranteed 12 GPUs together, and it has 8"));
   world.Apply(kTrainingQueues, "batch", {{"guaranteed", 2}});
   ASSERT_TRUE(ReachCondition(kTrainingQueues, "research", "GuaranteeMet", "Met"));
+  for (const char* told : {"GuaranteeUnmet", "GuaranteeMet"}) {
+    EXPECT_TRUE(world.ReachEvent(std::string("TrainingQueue research: ") + told));
+  }
 }
 
 // The operator may be killed at any moment of a loan's return.

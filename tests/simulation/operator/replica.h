@@ -26,7 +26,7 @@ struct ReplicaParts {
   FaultyTransport::Decide coordinator_fault;  // faults of requests to coordinators
   FaultyTransport::Observe on_exchange;       // with the server and with coordinators
   std::function<bool()> webhooks_hang;        // while true, no pod is created
-  std::function<void(const api::ObjectMeta& job, const controller::JobEvent& event)> on_event;
+  controller::EventSink on_event;
   controller::HttpCoordinatorClient::Connect connect;
   controller::CrashNotes* crash_notes = nullptr;
   controller::NodeRequestKind node_requests = controller::NodeRequestKind::kPlaceholders;

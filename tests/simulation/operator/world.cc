@@ -279,9 +279,10 @@ void World::NoteExchange(std::size_t index, const kube::HttpRequest& request,
                      digest(request.body), came));
 }
 
-void World::OnEvent(std::size_t index, const api::ObjectMeta& job,
-                    const controller::JobEvent& event) {
-  const std::string name = JobNamed({job.name_space, job.name});
+void World::OnEvent(std::size_t index, const kube::ResourceType& type,
+                    const api::ObjectMeta& object, const controller::ObjectEvent& event) {
+  const std::string name = type == controller::kJobs ? JobNamed({object.name_space, object.name})
+                                                     : Format("{} {}", type.kind, object.name);
   events.push_back(name + ": " + event.reason);
   trace_.Note(
       loop.Now(), Format("replica-{}", index),

@@ -128,7 +128,8 @@ class World {
 
   api::WallTime Now() const;
   void OnChange(const std::string& path, const kube::MemoryApiServer::Object& object);
-  void OnEvent(std::size_t slot, const api::ObjectMeta& job, const controller::JobEvent& event);
+  void OnEvent(std::size_t slot, const kube::ResourceType& type, const api::ObjectMeta& object,
+               const controller::ObjectEvent& event);
   void Start(std::size_t slot);
   void End(std::size_t slot);
   Disposition Decide(std::size_t slot, const kube::HttpRequest& request);

@@ -1,13 +1,16 @@
 #include "operator/controller/lifecycle/job_lifecycle.h"
 
+#include <functional>
 #include <set>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "operator/controller/lifecycle/admission.h"
+#include "operator/controller/lifecycle/conditions.h"
 #include "operator/controller/lifecycle/job_events.h"
 #include "tests/unit/controller/job_fixture.h"
 
@@ -39,7 +42,7 @@ void Apply(const Outcome& outcome, JobView& view) {
 
 std::vector<std::string> EventReasons(const JobView& view, const Outcome& outcome) {
   std::vector<std::string> reasons;
-  for (const JobEvent& event : EventsOf(view.job->status, outcome.status)) {
+  for (const ObjectEvent& event : EventsOf(view.job->status, outcome.status)) {
     reasons.push_back(event.reason);
   }
   return reasons;
@@ -100,6 +103,70 @@ TEST(JobLifecycle, AdmissionAndTheFirstPlanAreOneWrite) {
   EXPECT_TRUE(IsAdmitted(lucky.job->spec, starts.status));
   EXPECT_EQ(starts.status.share.desired_learners, 2);
   EXPECT_THAT(starts.actions, Contains(Action(CreateCoordinator{1})));
+}
+
+struct EventCase {
+  const char* name;
+  std::function<void(api::JobStatus& before, api::JobStatus& after)> arrange;
+  std::vector<std::string> reasons;
+};
+
+void Place(api::JobStatus& status, const char* reason) {
+  SetCondition(status, kConditionHasPlace, {api::ConditionStatus::kFalse, reason, ""}, 1, At(0));
+}
+
+TEST(JobEvents, SayWhatHappened) {
+  const EventCase kCases[] = {
+      {"the first coordinator replaces none",
+       [](auto&, auto& after) { after.objects.coordinator_term = 2; },
+       {}},
+      {"nor does the one of a job that is resumed",
+       [](auto& before, auto& after) {
+         before.learners = 2;  // they still leave
+         after.objects.coordinator_term = 2;
+       },
+       {}},
+      {"one takes over while it trains",
+       [](auto& before, auto& after) {
+         before.learners = before.share.desired_learners = after.share.desired_learners = 2;
+         after.objects.coordinator_term = 2;
+       },
+       {"CoordinatorReplaced"}},
+      {"others get its GPUs",
+       [](auto& before, auto& after) {
+         before.share.desired_learners = 2;
+         Place(after, "Reclaimed");
+       },
+       {"Reclaimed"}},
+      {"it was below its minimum for too long",
+       [](auto& before, auto& after) {
+         before.share.desired_learners = 1;
+         Place(after, "Released");
+       },
+       {"Released"}},
+      {"it shrinks",
+       [](auto& before, auto& after) {
+         before.share.desired_learners = 2;
+         after.share.desired_learners = 1;
+       },
+       {"Resizing"}},
+  };
+  for (const EventCase& c : kCases) {
+    api::JobStatus before{.objects = {.coordinator_term = 1}};
+    api::JobStatus after = before;
+    c.arrange(before, after);
+    std::vector<std::string> reasons;
+    for (const ObjectEvent& event : EventsOf(before, after)) reasons.push_back(event.reason);
+    EXPECT_EQ(reasons, c.reasons) << c.name;
+  }
+}
+
+TEST(JobEvents, ASuspensionThatHadNoLearnersDoesNotSayThatTheyLeft) {
+  api::JobStatus before{.phase = api::JobPhase::kQueued};
+  api::JobStatus after{.phase = api::JobPhase::kSuspended};
+  EXPECT_EQ(EventsOf(before, after).at(0).note, "it waits until spec.suspend is false");
+  before.phase = api::JobPhase::kSuspending;
+  EXPECT_EQ(EventsOf(before, after).at(0).note, "all learners have left");
 }
 
 TEST(JobLifecycle, TheSharesOfOthersAreToldLater) {
@@ -293,11 +360,11 @@ TEST(JobLifecycle, AnEditIsSeenInEveryConditionAndWrittenOnce) {
       {"a job that trains",
        running,
        Keep(running),
-       {"Admitted", "CheckpointsWritten", "Progressing", "Running"}},
+       {"Admitted", "CheckpointsWritten", "HasPlace", "Progressing", "Running"}},
       {"a finished job",
        finished,
        std::nullopt,
-       {"Admitted", "CheckpointsWritten", "Complete", "Progressing", "Running"}},
+       {"Admitted", "CheckpointsWritten", "Complete", "HasPlace", "Progressing", "Running"}},
   };
   for (const auto& c : kCases) {
     SCOPED_TRACE(c.name);
@@ -563,7 +630,7 @@ TEST(JobLifecycle, ASuspendedJobDrainsThenGivesUpItsCoordinator) {
   JobPlan plan;
   plan.decision = {.drop = {Name(0), Name(1)}};
   Outcome outcome = ReconcileJob(view, plan, kOptions, At(20));
-  EXPECT_EQ(outcome.status.phase, api::JobPhase::kResizing);
+  EXPECT_EQ(outcome.status.phase, api::JobPhase::kSuspending);
   EXPECT_EQ(outcome.status.share.desired_learners, 0);
   EXPECT_FALSE(IsTrue(outcome.status, kConditionAdmitted));
   Apply(outcome, view);

@@ -45,41 +45,44 @@ TEST(JobStatus, KeepsWhatItKnewWhileTheCoordinatorIsSilent) {
 }
 
 TEST(JobStatus, TimesOfThePlan) {
+  const JobView view = TrainingView(2);
   api::JobStatus status;
-  ReportPlan({.to = 2}, At(1.9), status);
+  ReportPlan(view, {.to = 2}, At(1.9), status);
   EXPECT_EQ(status.share.start_time, At(1));
   EXPECT_EQ(status.share.resize_time, std::nullopt);
-  ReportPlan({.to = 4}, At(3), status);
+  ReportPlan(view, {.to = 4}, At(3), status);
   EXPECT_EQ(status.share.start_time, At(1));
   EXPECT_EQ(status.share.resize_time, At(3));
-  ReportPlan({.to = 0}, At(4), status);
+  ReportPlan(view, {.to = 0}, At(4), status);
   EXPECT_EQ(status.share.start_time, std::nullopt);
 }
 
 TEST(JobStatus, EstimatesAreWholeMinutes) {
+  const JobView view = TrainingView(0);
   api::JobStatus status;
-  ReportPlan({.to = 0, .starts_at = At(61)}, At(1), status);
+  ReportPlan(view, {.to = 0, .starts_at = At(61)}, At(1), status);
   EXPECT_EQ(status.waiting.estimated.start->time_since_epoch() % std::chrono::minutes(1),
             WallTime::duration::zero());
   EXPECT_GE(*status.waiting.estimated.start, At(61));
   EXPECT_LT(*status.waiting.estimated.start, At(121));
-  ReportPlan({.to = 1, .ends_at = At(200)}, At(61), status);
+  ReportPlan(view, {.to = 1, .ends_at = At(200)}, At(61), status);
   EXPECT_EQ(status.waiting.estimated.start, std::nullopt);
   EXPECT_GE(*status.waiting.estimated.completion, At(200));
 }
 
 // The first product on which it trains, and no later one.
 TEST(JobStatus, GpuProduct) {
+  const JobView view = TrainingView(2);
   api::JobStatus status;
-  ReportPlan({.to = 2, .gpu_product = "L4"}, At(1), status);
+  ReportPlan(view, {.to = 2, .gpu_product = "L4"}, At(1), status);
   EXPECT_EQ(status.gpu_product, "");
   status.learners = 1;
-  ReportPlan({.to = 2, .gpu_product = "H100"}, At(2), status);
+  ReportPlan(view, {.to = 2, .gpu_product = "H100"}, At(2), status);
   EXPECT_EQ(status.gpu_product, "H100");
-  ReportPlan({.to = 2, .gpu_product = "L4"}, At(3), status);
+  ReportPlan(view, {.to = 2, .gpu_product = "L4"}, At(3), status);
   EXPECT_EQ(status.gpu_product, "H100");
   status.learners = 0;
-  ReportPlan({.to = 0}, At(4), status);
+  ReportPlan(view, {.to = 0}, At(4), status);
   EXPECT_EQ(status.gpu_product, "H100");
 }
 
@@ -90,17 +93,109 @@ TEST(JobStatus, PhaseWhileNothingIsHeard) {
   const struct {
     api::JobPhase before;
     bool live;
+    int failed;
     api::JobPhase want;
-  } kCases[] = {{kQueued, true, kStarting},     {kStarting, true, kStarting},
-                {kRunning, true, kRunning},     {kResizing, true, kResizing},
-                {kRunning, false, kRecovering}, {kRecovering, true, kRecovering},
-                {kSuspended, false, kStarting}};
+  } kCases[] = {{kQueued, true, 0, kStarting},      {kStarting, true, 0, kStarting},
+                {kRunning, true, 0, kRunning},      {kResizing, true, 0, kResizing},
+                {kRunning, false, 0, kRecovering},  {kRecovering, true, 0, kRecovering},
+                {kResizing, false, 0, kResizing},  // all are replaced by others
+                {kResizing, false, 1, kRecovering}, {kSuspended, false, 0, kStarting}};
   for (const auto& c : kCases) {
     JobView view = TrainingView(c.live ? 2 : 0);
     view.coordinator = {};
     Edit(view.job).status.phase = c.before;
-    EXPECT_EQ(PhaseOf(view, plan), c.want) << ToString(c.before);
+    Edit(view.job).status.share.desired_learners = 2;
+    EXPECT_EQ(PhaseOf(view, plan, {.newly_failed = c.failed}), c.want) << ToString(c.before);
   }
+}
+
+// It had no GPUs in the last plan: nothing that failed is made good.
+TEST(JobStatus, AJobThatIsResumedStarts) {
+  JobPlan plan;
+  plan.decision.to = 2;
+  for (const int leaving : {0, 2}) {
+    JobView view = TrainingView(leaving);
+    view.coordinator = {};
+    Edit(view.job).status.phase = api::JobPhase::kResizing;
+    Edit(view.job).status.share.desired_learners = 0;
+    EXPECT_EQ(PhaseOf(view, plan, {}), api::JobPhase::kStarting) << leaving;
+  }
+}
+
+TEST(JobStatus, ASuspensionIsNoResize) {
+  for (const auto& [learners, want] :
+       {std::pair(2, api::JobPhase::kSuspending), std::pair(0, api::JobPhase::kSuspended)}) {
+    JobView view = TrainingView(learners);
+    Edit(view.job).spec.suspend = true;
+    EXPECT_EQ(PhaseOf(view, std::nullopt, {}), want);
+  }
+}
+
+TEST(JobStatus, TheShareIsToldWithItsLimit) {
+  const JobView view = TrainingView(2);
+  api::JobStatus status;
+  ReportPlan(
+      view, {.to = 2, .entitled_gpus = 3, .demand = 4, .limited_by = planner::GrowthLimit::kOthers},
+      At(1), status);
+  EXPECT_EQ(status.share.entitled_gpus, 3);
+  EXPECT_EQ(status.share.demand_learners, 4);
+  EXPECT_EQ(status.share.limited_by, "Others");
+  EXPECT_EQ(status.share.jobs_before, std::nullopt);
+  ReportPlan(view, {.to = 0, .demand = 4, .jobs_before = 2}, At(2), status);
+  EXPECT_EQ(status.share.limited_by, "");
+  EXPECT_EQ(status.share.jobs_before, 2);
+}
+
+// It counts from when the operator first saw it wait, through plans, until it has GPUs.
+TEST(JobStatus, WaitingSince) {
+  JobView view = TrainingView(0);
+  api::JobStatus status;
+  view.soft_state.meter.waiting_since = At(5);
+  ReportPlan(view, {.to = 0}, At(7), status);
+  EXPECT_EQ(status.waiting.since, At(5));
+  view.soft_state.meter.waiting_since = At(9);
+  ReportPlan(view, {.to = 0}, At(10), status);
+  EXPECT_EQ(status.waiting.since, At(5));
+  ReportPlan(view, {.to = 1}, At(11), status);
+  EXPECT_EQ(status.waiting.since, std::nullopt);
+  ReportPlan(view, {.to = 0}, At(12), status);
+  EXPECT_EQ(status.waiting.since, At(9));
+  Edit(view.job).spec.suspend = true;
+  ReportPlan(view, {.to = 0}, At(13), status);
+  EXPECT_EQ(status.waiting.since, std::nullopt);
+}
+
+TEST(JobStatus, HasPlaceSaysWhyInThePlannersWords) {
+  JobPlan plan;
+  plan.decision.reason.code = planner::ReasonCode::kQueuedBehind;
+  JobView view = TrainingView(0);
+  api::JobStatus status;
+  const auto told = [&] {
+    const api::Condition* place = api::FindCondition(status, kConditionHasPlace);
+    return std::pair(place->status, place->reason);
+  };
+  using enum api::ConditionStatus;
+  ReportConditions(view, plan, {}, At(1), status);
+  EXPECT_EQ(told(), std::pair(kFalse, std::string("QueuedBehind")));
+  plan.decision.to = 1;
+  plan.decision.reason.code = planner::ReasonCode::kBorrowed;
+  ReportConditions(view, plan, {}, At(2), status);
+  EXPECT_EQ(told(), std::pair(kTrue, std::string("Borrowed")));
+  ReportConditions(view, std::nullopt, {}, At(3), status);
+  EXPECT_EQ(told(), std::pair(kFalse, std::string("NotAdmitted")));
+}
+
+// Numbers of the share change for all jobs when one comes or goes: that alone is no news.
+TEST(JobStatus, NumbersOfTheShareAreWrittenWithOtherFigures) {
+  api::JobStatus before;
+  before.share = {.entitled_gpus = 4, .demand_learners = 4, .jobs_before = 3};
+  api::JobStatus after = before;
+  after.share.entitled_gpus = 3;
+  after.share.jobs_before = 2;
+  EXPECT_FALSE(DecideWrite({.before = before, .after = after}, "u", At(0), At(1)).write);
+  EXPECT_TRUE(DecideWrite({.before = before, .after = after}, "u", At(0), At(60)).write);
+  // A server that drops them is not asked forever.
+  EXPECT_FALSE(DecideWrite({.before = {}, .after = after}, "u", At(0), At(60)).write);
 }
 
 struct ProblemCase {

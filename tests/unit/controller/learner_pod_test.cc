@@ -211,6 +211,33 @@ TEST(LearnerPod, KeepsTheTemplateButOursWins) {
 }
 
 // The CRD stores the template unchecked, so any field may have any type. The dry run refuses it.
+TEST(LearnerPod, FieldsThatItIgnoresAreNamed) {
+  const struct {
+    const char* pod_template;
+    std::vector<std::string> ignored;
+  } kCases[] = {
+      {R"({"metadata": {"labels": {"a": "b"}, "annotations": {}, "creationTimestamp": null},
+           "spec": {"restartPolicy": "Never", "containers": [
+               {"name": "learner", "env": [{"name": "LR", "value": "1"}]}]}})",
+       {}},
+      {R"({"metadata": {"finalizers": ["a/b"], "ownerReferences": []},
+           "spec": {"restartPolicy": "Always", "automountServiceAccountToken": true,
+                    "terminationGracePeriodSeconds": 5, "containers": [
+               {"name": "sidecar", "env": [{"name": "PLIANT_SEED"}]},
+               {"name": "learner", "env": [{"name": "PLIANT_SEED"}, {"name": "PLIANT_LOG"}]}]}})",
+       {"metadata.finalizers", "metadata.ownerReferences", "spec.restartPolicy",
+        "spec.automountServiceAccountToken", "spec.terminationGracePeriodSeconds",
+        "env PLIANT_SEED"}},
+      {R"({"metadata": 7, "spec": {"containers": {"a": 1}}})", {}},
+      {R"([1, 2])", {}},
+      {"", {}}};
+  for (const auto& c : kCases) {
+    api::ElasticTrainingJob job = NewJob();
+    job.spec.learner_template.json = c.pod_template;
+    EXPECT_EQ(IgnoredFields(job, kTraining), c.ignored) << c.pod_template;
+  }
+}
+
 TEST(LearnerPod, SurvivesANonsensicalTemplate) {
   for (
       const char* pod_template :

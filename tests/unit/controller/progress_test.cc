@@ -12,7 +12,8 @@ TEST(Progress, ReadsTheContractsExample) {
     "term": 2, "membership": {"id": "2.5", "learners": ["digits-1a2b3-0", "digits-1a2b3-4"]}, "state": "Running",
     "planAccepted": {"leaseTransitions": 3, "sequence": 17},
     "tick": 412, "step": 400, "epoch": 16, "totalSteps": 1200, "loss": 0.0312, "samplesPerSecond": 5310.0,
-    "accuracy": 0.981, "evaluatedEpoch": 15, "learnersAsked": 2, "batchSize": 512,
+    "accuracy": 0.981, "evaluations": [{"step": 400, "epoch": 15, "loss": 0.07, "accuracy": 0.981, "sums": {"samples": 360}}],
+    "learnersAsked": 2, "batchSize": 512,
     "lastCheckpoint": {"step": 400, "membership": "2.5", "unixSeconds": 1790000000.5, "error": "", "reason": ""},
     "learners": [{"name": "digits-1a2b3-4", "podUid": "u", "state": "Member", "step": 400}],
     "resizes": [{"membership": "2.5", "kind": "Planned", "from": 1, "to": 2, "requestedUnixSeconds": 1790000000.1,
@@ -29,6 +30,11 @@ TEST(Progress, ReadsTheContractsExample) {
             (api::SavedCheckpoint{.step = 400,
                                   .time = api::WallTime(std::chrono::seconds(1'790'000'000))}));
   EXPECT_EQ(progress->learners_asked, 2);
+  EXPECT_EQ(progress->evaluations, (std::vector<api::Evaluation>{{.step = 400,
+                                                                  .epoch = 15,
+                                                                  .loss = 0.07,
+                                                                  .accuracy = 0.981,
+                                                                  .sums = {{"samples", 360}}}}));
   EXPECT_EQ(progress->batch_size, 512);
   EXPECT_EQ(progress->last_checkpoint->reason, "");
   EXPECT_EQ(progress->resizes,

@@ -2,9 +2,11 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
+#include "base/format.h"
 #include "base/sim_event_loop.h"
 #include "tests/kube/scripted_transport.h"
 #include "tests/unit/controller/job_fixture.h"
@@ -51,12 +53,18 @@ class QueueReporterTest : public testing::Test {
   kube::KubeClient client_{server_, kube::Config{.server = "https://a"}};
   const StatusWriter writer_{client_};
   int rounds_ = 0;
-  std::unique_ptr<QueueReporter> reporter_ = std::make_unique<QueueReporter>(
-      QueueReporterParts{.loop = loop_,
-                         .book = book_,
-                         .writer = writer_,
-                         .api_calls = [this](auto task) { loop_.Post(std::move(task)); },
-                         .request_round = [this] { ++rounds_; }});
+  std::vector<std::string> events_;
+  std::unique_ptr<QueueReporter> reporter_ = std::make_unique<QueueReporter>(QueueReporterParts{
+      .loop = loop_,
+      .book = book_,
+      .writer = writer_,
+      .api_calls = [this](auto task) { loop_.Post(std::move(task)); },
+      .request_round = [this] { ++rounds_; },
+      .on_event =
+          [this](const kube::ResourceType& type, const api::ObjectMeta& object,
+                 const ObjectEvent& event) {
+            events_.push_back(Format("{} {}: {}", type.kind, object.name, event.reason));
+          }});
 };
 
 TEST_F(QueueReporterTest, WritesANewQueueAtOnceAndThenOnlyWhatChanges) {
@@ -91,6 +99,21 @@ TEST_F(QueueReporterTest, AFailedWriteIsTriedAgainLater) {
   Answer(200);
   EXPECT_EQ(Report(30), std::nullopt);
   EXPECT_EQ(writes(), 2u);
+}
+
+// Another leader may have written it: only the one whose write succeeds tells it.
+TEST_F(QueueReporterTest, TellsWhatItHasWrittenOnce) {
+  queue_.spec.stop = api::QueueStop::kHold;
+  Show({});
+  Answer(409);
+  Report(0);
+  EXPECT_TRUE(events_.empty());
+  Answer(200);
+  Report(30);
+  EXPECT_EQ(events_, std::vector<std::string>{"TrainingQueue q: Held"});
+  ShowWritten();
+  Report(90);
+  EXPECT_EQ(events_.size(), 1u);
 }
 
 TEST_F(QueueReporterTest, AnAnswerAfterItsEndIsIgnored) {

@@ -10,7 +10,9 @@ def outcome(**changes: object) -> checks.Outcome:
         "name": "training-1", "phase": "Succeeded", "steps": 900, "steps_total": 900, "accuracy": 0.98,
         "parameters_sha256": "ab", "reference_sha256": "ab",
     }  # fmt: skip
-    return checks.Outcome(**{**values, **changes})
+    values |= changes
+    evaluations = ((1, 0.5), (values["steps"] or 900, values["accuracy"]))
+    return checks.Outcome(**{"evaluations": evaluations, **values})
 
 
 def problems(found: list[checks.Check]) -> list[str]:
@@ -28,6 +30,9 @@ class OutcomesTest(unittest.TestCase):
             ({"steps": None, "steps_total": None}, "training-1 ended at step None of None"),
             ({"accuracy": 0.95}, "training-1 has a test accuracy of 0.95"),
             ({"accuracy": None}, "training-1 has a test accuracy of None"),
+            ({"evaluations": ((900, 0.98),)}, "training-1 was evaluated at the steps [900]"),
+            ({"evaluations": ((9, 0.5), (9, 0.98))}, "training-1 was evaluated at the steps [9, 9]"),
+            ({"evaluations": ((9, 0.5), (900, 0.97))}, "training-1 was last evaluated at step 900 with an accuracy of 0.97"),
             ({"parameters_sha256": "cd"}, "training-1 ended with cd, the undisturbed run with ab"),
             (
                 {"parameters_sha256": "", "reference_sha256": ""},

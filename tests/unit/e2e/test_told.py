@@ -9,7 +9,10 @@ HASHES = {name: f"hash of {name}" for name in NAMES}
 
 
 def ended(name: str, uid: str, sha256: str) -> builders.Training:
-    ends = {"phase": "Succeeded", "step": 240, "steps_total": 240, "accuracy": 0.97, "parameters_sha256": sha256}
+    ends = {
+        "phase": "Succeeded", "step": 240, "steps_total": 240, "accuracy": 0.97, "parameters_sha256": sha256,
+        "evaluations": ((120, 0.9), (240, 0.97)),
+    }  # fmt: skip
     return builders.Training(builders.job(name, uid=uid, **ends), (), None)
 
 

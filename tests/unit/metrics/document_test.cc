@@ -68,6 +68,8 @@ TEST(Document, HasTheOperatorsMetrics) {
   metrics.SetPools({{.name = "b"}});
   metrics.SetOrphans({{.name_space = "a"}});
   metrics.SetJobsInPhase("Running", 1);
+  metrics.SetJobsWaiting({{"Queued", 1}});
+  metrics.OnQueueEviction("a", "b");
   metrics.SetJobsQuarantined(1);
   metrics.OnWaitEnded(milliseconds(1));
   metrics.OnCoordinatorCall("OK");
