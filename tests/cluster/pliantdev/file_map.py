@@ -77,9 +77,11 @@ _ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("docs/python-api.md", ("python_state_test",)),
     ("trainer/python/README.md", ("python_wheel_test",)),
     ("docs/simulator.md", ("scenario_simulate_test",)),
+    ("docs/conditions.md", ("cli_test",)),
+    ("cli/README.md", ("cli_test",)),
     ("docs/images/*", ()),
     ("*.md", ()),
-    ("LICENSE", ("python_wheel_test",)),
+    ("LICENSE", ("python_wheel_test", "cli_test")),
     ("NOTICE", ("python_wheel_test",)),
     # Files that Kubernetes reads.
     ("crds/*", (*_CRD, CHART)),
@@ -111,6 +113,9 @@ _ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("tests/python/compatibility_program.py", ("python_compatibility_test",)),
     ("tests/python/program.py", ("python_bad_input_test", "python_elastic_test")),
     ("tests/python/test_*.py", ("python_{0}_test",)),
+    # kubectl pliant.
+    ("cli/*", ("cli_test", TYPES)),
+    ("tests/cli/*", ("cli_test",)),
     # Scenarios and benches.
     ("tests/scenario/harness.py",
      (SCRIPTS + "scenario", "python_compatibility_test", "python_elastic_test", "python_quiet_test", *KERAS)),

@@ -15,7 +15,7 @@ from pathlib import Path
 import cpp_classes
 
 _ROOT = Path(__file__).resolve().parents[3]
-_PRODUCT = ("base", "operator", "simulator", "trainer")
+_PRODUCT = ("base", "cli", "operator", "simulator", "trainer")
 CPP = (".cc", ".h", ".c", ".cu", ".cuh")
 _CODE = (*CPP, ".py")
 _SHOWN = 10

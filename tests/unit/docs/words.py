@@ -18,7 +18,7 @@ from pathlib import Path
 import cpp_tokens
 
 ROOT = Path(__file__).resolve().parents[3]
-_TOPS = ("base", "crds", "docs", "examples", "helm", "manifests", "operator", "simulator", "tests", "trainer")
+_TOPS = ("base", "cli", "crds", "docs", "examples", "helm", "manifests", "operator", "simulator", "tests", "trainer")
 _CPP = (".cc", ".h", ".c", ".cu", ".cuh")
 _SUFFIXES = (*_CPP, ".py", ".md", ".yaml")
 # They name what is not to be used.

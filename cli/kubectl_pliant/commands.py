@@ -1,0 +1,29 @@
+"""Commands that read and print once: each takes the world and its parsed arguments."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+from . import explanation, job_list
+from .job import Job, read_job
+from .kubectl import JOBS
+from .names import job_name
+from .world import World
+
+
+def get_job(world: World, name: str) -> Job:
+    return read_job(world.kubectl.get(JOBS, job_name(name)))
+
+
+def list_jobs(world: World, given: Namespace) -> None:
+    job_list.run(world, queue=given.queue, order=given.sort, output=given.output)
+
+
+def explain(world: World, given: Namespace) -> None:
+    job = get_job(world, given.job)
+    sections = explanation.explain(job, world.now())
+    if given.output == "json":
+        said = [{"about": each.about, "sentences": list(each.sentences)} for each in sections]
+        world.print_json({"job": job_list.document(job), "sections": said})
+    else:
+        world.print(explanation.lines(sections, world.terminal.columns))

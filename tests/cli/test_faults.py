@@ -1,0 +1,102 @@
+"""What the program says and returns when kubectl or its user does something wrong."""
+
+import os
+import unittest
+
+from play import JOBS, ProgramTest
+
+
+class FaultsTest(ProgramTest):
+    def test_forbidden(self) -> None:
+        said = (
+            'Error from server (Forbidden): elastictrainingjobs.pliant.dev is forbidden: User "jane" cannot list resource '
+            '"elastictrainingjobs" in API group "pliant.dev" in the namespace "team-a"'
+        )
+        self.cluster.fault("get", stderr=said, code=1, stdout='{"items": []}')
+        self.assert_fails(
+            "list", 1,
+            "forbidden: you may not list elastictrainingjobs.pliant.dev in namespace team-a; ask an administrator for a "
+            "role with this verb, or narrow the command with -n",
+        )  # fmt: skip
+
+    def test_no_custom_resource(self) -> None:
+        (self.cluster.folder / f"{JOBS}.json").unlink()
+        self.assert_fails(
+            "list -A", 1,
+            "this cluster has no Pliant, or an old one: the resource elastictrainingjobs is not installed; install the "
+            "chart, or name another --context",
+        )  # fmt: skip
+
+    def test_no_kubectl(self) -> None:
+        self.assert_fails(
+            "list", 1,
+            "there is no program kubectl in PATH: install it, https://kubernetes.io/docs/tasks/tools",
+            PATH="/nonexistent",
+        )  # fmt: skip
+
+    def test_an_answer_that_is_cut_off(self) -> None:
+        self.cluster.fault("get", cut=500)
+        self.assert_fails("list", 1, f"the answer of kubectl get {JOBS}.pliant.dev is cut off or no JSON: run it again")
+
+    def test_an_answer_that_is_no_list(self) -> None:
+        for answer in ("5", '{"items": 5}', "[]", "[" * 100000, "9" * 10000, "NaN"):
+            with self.subTest(answer=answer[:20]):
+                self.cluster.fault("get", stdout=answer, code=0)
+                ended = self.run_it("list")
+                self.assertEqual((ended.code, ended.stdout), (1, ""))
+                self.assertRegex(ended.stderr, r"\Aerror: the answer of .*\n\Z")
+
+    def test_wrong_use(self) -> None:
+        for command in (
+            "",
+            "lists",
+            "list --sort x",
+            "list -A -n x",
+            "list --output yaml",
+            "explain",
+            "explain Digits",
+        ):
+            with self.subTest(command=command):
+                ended = self.run_it(command)
+                self.assertEqual((ended.code, ended.stdout), (2, ""))
+                self.assertRegex(ended.stderr, "error: ")
+        self.assertEqual(self.cluster.calls(), [])
+
+    def test_a_reader_that_has_seen_enough(self) -> None:
+        process = self.cluster.start(["list", "-A"])
+        assert process.stdout and process.stderr
+        process.stdout.close()
+        self.assertEqual((process.wait(30), process.stderr.read()), (0, ""))
+        process.stderr.close()
+
+
+class OptionsTest(ProgramTest):
+    def test_what_names_the_cluster_is_passed_on(self) -> None:
+        self.run_it("list -A --context east --kubeconfig /tmp/config")
+        self.run_it("explain digits -n team-a --context=east")
+        first, second = self.cluster.calls()
+        self.assertEqual(first[:4], ["--kubeconfig=/tmp/config", "--context=east", "--all-namespaces", "get"])
+        self.assertEqual(second[:4], ["--context=east", "--namespace=team-a", "get", f"{JOBS}.pliant.dev"])
+        self.assertIn("--chunk-size=500", first)
+
+    def test_the_present_namespace_is_kubectls(self) -> None:
+        self.run_it("list")
+        self.assertEqual(self.cluster.calls()[0][:2], ["get", f"{JOBS}.pliant.dev"])
+
+    def test_help_is_everywhere(self) -> None:
+        ended = self.run_it("--help")
+        commands = [line.split()[0] for line in ended.stdout.splitlines() if line.startswith("    ") and line[4] != " "]
+        self.assertIn("list", commands)
+        for command in commands:
+            with self.subTest(command=command):
+                ended = self.run_it(f"{command} --help", COLUMNS="200")
+                self.assertEqual((ended.code, ended.stderr), (0, ""))
+                self.assertIn("Example: kubectl pliant", ended.stdout)
+
+    def test_piped_output_has_no_escape_sequences(self) -> None:
+        ended = self.run_it("list -A", TERM=os.environ.get("TERM", "xterm"))
+        self.assertNotIn("\x1b", ended.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
