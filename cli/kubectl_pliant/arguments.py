@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 from argparse import ArgumentParser, Namespace
-from typing import Any, Callable
+from typing import Any, Callable, NoReturn
 
 from . import __version__, commands
+from .errors import WRONG_USE, CommandError
 from .job_list import ORDERS
 from .kubectl import Connection
+from .text import harmless
 from .world import World
 
 _HELP = "Shows and changes elastic training jobs. It calls kubectl, with its credentials."
@@ -37,6 +39,11 @@ def _connection_options(everywhere: bool) -> ArgumentParser:
     return options
 
 
+class _Parser(ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise CommandError(f"{harmless(message)}; {self.prog} --help says more", WRONG_USE)
+
+
 class _Commands:
     def __init__(self, program: ArgumentParser) -> None:
         self._found = program.add_subparsers(metavar="COMMAND", required=True)
@@ -62,13 +69,51 @@ def _output(command: ArgumentParser, *, wide: bool = False) -> None:
     command.add_argument("-o", "--output", choices=forms, default="table", help="form of the output (default: table)")
 
 
+def whole_number(least: int, most: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if not (text.isascii() and text.isdecimal() and len(text) < 10 and least <= int(text) <= most):
+            raise argparse.ArgumentTypeError(f"must be a whole number from {least} to {most}, for example {least}")
+        return int(text)
+
+    return read
+
+
+def _edits(all_commands: _Commands) -> None:
+    for name, run, about, example, number in (
+        ("priority", commands.priority, "set the priority of a job", "priority digits 8000", ("N", "priority", 10000)),
+        ("scale", commands.scale, "set the most learners of a job", "scale digits 4", ("N", "max_learners", 1024)),
+        ("suspend", commands.suspend, "make a job write a checkpoint and release all GPUs", "suspend digits", None),
+        ("resume", commands.resume, "let a suspended job continue", "resume digits", None),
+    ):
+        command = all_commands.add(name, run, about, f"kubectl pliant {example}")
+        command.add_argument("job", metavar="JOB", help="name of the job")
+        if number:
+            metavar, field, most = number
+            command.add_argument(field, metavar=metavar, type=whole_number(1, most), help=f"from 1 to {most}")
+        command.add_argument(
+            "--timeout", type=whole_number(1, 3600), default=30, metavar="SECONDS",
+            help="how long to wait for the operator (default: 30)",
+        )  # fmt: skip
+        _output(command)
+
+
+def _logs(all_commands: _Commands) -> None:
+    about = "print the output of all learners of a job"
+    command = all_commands.add("logs", commands.logs, about, "kubectl pliant logs -f digits")
+    command.add_argument("job", metavar="JOB", help="name of the job")
+    command.add_argument("-f", "--follow", action="store_true", help="until the job ends, across resizes and crashes")
+    command.add_argument("--learner", type=whole_number(0, 999999999), metavar="N", help="only this learner")
+    command.add_argument(
+        "--tail", type=whole_number(0, 999999999), metavar="N", help="only the last N lines of each learner"
+    )
+
+
 def parser() -> ArgumentParser:
-    program = ArgumentParser(
+    program = _Parser(
         prog="kubectl pliant",
         description=_HELP,
         allow_abbrev=False,
         epilog="kubectl pliant COMMAND --help has the options of a command and an example.",
-        formatter_class=argparse.HelpFormatter,
     )
     program.add_argument("--version", action="version", version=f"kubectl-pliant {__version__}")
     all_commands = _Commands(program)
@@ -87,4 +132,6 @@ def parser() -> ArgumentParser:
     )  # fmt: skip
     command.add_argument("job", metavar="JOB", help="name of the job")
     _output(command)
+    _edits(all_commands)
+    _logs(all_commands)
     return program

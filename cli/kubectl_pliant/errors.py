@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import traceback
+
 FAILED, WRONG_USE, INTERRUPTED = 1, 2, 130
 
 
@@ -20,3 +23,10 @@ class NotFoundError(CommandError):
 
 class ForbiddenError(CommandError):
     """The API server does not allow the request."""
+
+
+def bug(error: Exception) -> CommandError:
+    """The sentence for an error that this program should not have made."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{os.path.basename(place.filename)}:{place.lineno}"
+    return CommandError(f"a bug of kubectl-pliant, please report it: {type(error).__name__} in {where}")

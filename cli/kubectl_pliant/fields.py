@@ -30,6 +30,9 @@ class Fields:
     def below(self, name: str) -> Fields:
         return Fields(self._value.get(name), self._at(name), self.malformed)
 
+    def has(self, name: str) -> bool:
+        return self._value.get(name) is not None
+
     def text(self, name: str) -> str | None:
         value = self._value.get(name)
         if isinstance(value, str):

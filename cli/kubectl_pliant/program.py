@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import traceback
 from collections.abc import Sequence
 
 from .arguments import connection_of, parser
-from .errors import FAILED, INTERRUPTED, CommandError
+from .errors import FAILED, INTERRUPTED, CommandError, bug
 from .kubectl import Kubectl
 from .world import World, clock, look_at_terminal
 
@@ -46,11 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:  # noqa: BLE001
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        _say(
-            f"error: a bug of kubectl-pliant, please report it: {type(error).__name__} in "
-            f"{os.path.basename(place.filename)}:{place.lineno}"
-        )
+        _say(f"error: {bug(error).sentence}")
         return FAILED
 
 

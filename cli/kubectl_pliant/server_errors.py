@@ -31,8 +31,8 @@ def error_of(stderr: str, code: int) -> CommandError:
         return ForbiddenError(_forbidden(text))
     if match := _NO_TYPE.search(text):
         return CommandError(
-            f"this cluster has no Pliant, or an old one: the resource {match[1]} is not installed; install the chart, or "
-            "name another --context"
+            f"this cluster has no Pliant, or an old one: the resource {match[1]} is not installed; install the chart, "
+            "or name another --context"
         )
     if "(NotFound)" in text and (match := _NOT_FOUND.search(text)):
         kind = _KINDS.get(match[1].partition(".")[0], match[1])

@@ -13,18 +13,25 @@ _RFC3339 = re.compile(
 
 def parse(text: str) -> float | None:
     """The time of an RFC 3339 text; None: it is none."""
+    time = parse_exactly(text)
+    return None if time is None else time[0] + time[1] / 1e9
+
+
+def parse_exactly(text: str) -> tuple[int, int] | None:
+    """The same as whole seconds and nanoseconds."""
     match = _RFC3339.fullmatch(text)
     if not match:
         return None
     try:
-        zone = timezone(timedelta())
+        zone = timezone.utc
         if match[8]:
             offset = timedelta(hours=int(match[9]), minutes=int(match[10]))
             zone = timezone(offset if match[8] == "+" else -offset)
-        date = datetime(*(int(match[part]) for part in range(1, 7)), tzinfo=zone)  # type: ignore[misc,arg-type]
-        return date.timestamp() + float(match[7] or 0)
+        year, month, day, hour, minute, second = (int(match[part]) for part in range(1, 7))
+        seconds = int(datetime(year, month, day, hour, minute, second, tzinfo=zone).timestamp())
     except (ValueError, OverflowError):
         return None
+    return seconds, int((match[7] or ".").removeprefix(".").ljust(9, "0")[:9])
 
 
 def shown(time: float) -> str:

@@ -30,8 +30,7 @@ class Cluster:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        for file in (HERE / "api").glob("*.json"):
-            shutil.copy(file, folder)
+        shutil.copytree(HERE / "api", folder, dirs_exist_ok=True)
 
     def read(self, name: str) -> object:
         return json.loads((self.folder / name).read_text())

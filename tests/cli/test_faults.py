@@ -1,5 +1,6 @@
 """What the program says and returns when kubectl or its user does something wrong."""
 
+import json
 import os
 import unittest
 
@@ -68,6 +69,46 @@ class FaultsTest(ProgramTest):
         process.stdout.close()
         self.assertEqual((process.wait(30), process.stderr.read()), (0, ""))
         process.stderr.close()
+
+
+class EditsTest(ProgramTest):
+    def test_what_the_api_server_refuses_is_wrong_use(self) -> None:
+        said = (
+            'The ElasticTrainingJob "digits" is invalid: spec.elastic.minLearners: Invalid value: "integer": minLearners '
+            "must not be greater than maxLearners: lower it, or raise maxLearners"
+        )
+        self.cluster.fault("patch", stderr=said, code=1)
+        self.assert_fails("scale digits 1", 2, f"the API server refuses it: {said}")
+
+    def test_a_conflict(self) -> None:
+        said = (
+            'Error from server (Conflict): Operation cannot be fulfilled on elastictrainingjobs.pliant.dev "digits": the '
+            "object has been modified; please apply your changes to the latest version and try again"
+        )
+        self.cluster.fault("patch", stderr=said, code=1)
+        self.assert_fails("suspend digits", 1, "somebody else changed the object at the same time: run it again")
+
+    def test_one_merge_patch_and_the_spec_alone(self) -> None:
+        for command, patch in (
+            ("priority digits 5000", {"spec": {"priority": 5000}}),
+            ("scale digits 8", {"spec": {"elastic": {"maxLearners": 8}}}),
+            ("suspend digits --timeout 1", {"spec": {"suspend": True}}),
+            ("resume digits --timeout 1", {"spec": {"suspend": False}}),
+        ):
+            with self.subTest(command=command):
+                (self.cluster.folder / "calls.jsonl").unlink(missing_ok=True)
+                self.run_it(f"{command} -n team-a")
+                patches = [call for call in self.cluster.calls() if "patch" in call]
+                self.assertEqual(
+                    patches[0][:5], ["--namespace=team-a", "patch", f"{JOBS}.pliant.dev", "digits", "--type=merge"]
+                )
+                self.assertEqual(json.loads(patches[0][5].partition("=")[2]), patch)
+                self.assertEqual(len(patches), 1)
+
+    def test_the_job_is_deleted_while_the_operator_is_awaited(self) -> None:
+        said = 'Error from server (NotFound): elastictrainingjobs.pliant.dev "digits" not found'
+        self.cluster.fault("get digits", stderr=said, code=1)
+        self.assert_fails("suspend digits", 1, "there is no job digits; look for it with: kubectl pliant list -A")
 
 
 class OptionsTest(ProgramTest):

@@ -8,34 +8,59 @@ import re
 import shlex
 import tempfile
 import unittest
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 from play import HERE, Cluster
 
 # A command: $ NAME=VALUE ... kubectl pliant ARGUMENTS
 _COMMAND = re.compile(r"^\$ (?P<environment>(?:[A-Z_]+=\S+ )*)kubectl pliant (?P<arguments>.*)$")
-_JOBS = "# jobs: "  # the next command finds the jobs of this file of the folder api
+# What the cluster of the next command is like: "# jobs: NAME" are those of this file of the folder api, and other names are
+# files of the cluster with their contents.
+_STATE = re.compile(r"^# (?P<file>[a-z]+): (?P<content>.*)$")
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A command, and the lines before it that say what its cluster is like."""
+
+    state: tuple[str, ...]
+    command: str
+
+    def play(self) -> list[str]:
+        """Its lines in the file."""
+        match = _COMMAND.match(self.command)
+        assert match is not None
+        with tempfile.TemporaryDirectory() as folder:
+            cluster = Cluster(Path(folder))
+            for line in self.state:
+                file, _, content = line[2:].partition(": ")
+                if file == "jobs":
+                    cluster.use(content)
+                else:
+                    (cluster.folder / f"{file}.json").write_text(content)
+            environment = dict(each.split("=", 1) for each in match["environment"].split())
+            ended = cluster.run(shlex.split(match["arguments"]), **environment)
+        code = [f"[exit code {ended.code}]"] if ended.code else []
+        return [*self.state, self.command, *(ended.stdout + ended.stderr).splitlines(), *code, ""]
+
+
+def scenes(text: str) -> list[Scene]:
+    found, state = [], []
+    for line in text.splitlines():
+        if _STATE.match(line):
+            state.append(line)
+        elif _COMMAND.match(line):
+            found.append(Scene(tuple(state), line))
+            state = []
+    return found
 
 
 def play(text: str) -> str:
     """The text with the outputs of its commands. Each command has a cluster of its own."""
-    made, jobs = [], ""
-    for line in text.splitlines():
-        if line.startswith(_JOBS):
-            made.append(line)
-            jobs = line[len(_JOBS) :]
-        if match := _COMMAND.match(line):
-            with tempfile.TemporaryDirectory() as folder:
-                cluster = Cluster(Path(folder))
-                if jobs:
-                    cluster.use(jobs)
-                environment = dict(each.split("=", 1) for each in match["environment"].split())
-                ended = cluster.run(shlex.split(match["arguments"]), **environment)
-            made += [line, *(ended.stdout + ended.stderr).splitlines()]
-            made += [f"[exit code {ended.code}]"] if ended.code else []
-            made.append("")
-            jobs = ""
-    return "\n".join(made)
+    with ThreadPoolExecutor(4) as pool:
+        return "\n".join(line for lines in pool.map(Scene.play, scenes(text)) for line in lines)
 
 
 class GoldenTest(unittest.TestCase):
