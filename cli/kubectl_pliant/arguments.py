@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from argparse import ArgumentParser, Namespace
 from typing import Any, Callable, NoReturn
 
@@ -14,6 +15,7 @@ from .text import harmless
 from .world import World
 
 _HELP = "Shows and changes elastic training jobs. It calls kubectl, with its credentials."
+_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 Run = Callable[[World, Namespace], None]
 
@@ -67,6 +69,19 @@ class _Commands:
 def _output(command: ArgumentParser, *, wide: bool = False) -> None:
     forms = ["table", "wide", "json"] if wide else ["table", "json"]
     command.add_argument("-o", "--output", choices=forms, default="table", help="form of the output (default: table)")
+
+
+def _operator(command: ArgumentParser) -> None:
+    command.add_argument(
+        "--operator-namespace", type=namespace_name, default="pliant-system", metavar="NAME",
+        help="namespace of the operator (default: pliant-system)",
+    )  # fmt: skip
+
+
+def namespace_name(text: str) -> str:
+    if not _NAMESPACE.fullmatch(text):
+        raise argparse.ArgumentTypeError("must be a name of lower-case letters, digits and '-'")
+    return text
 
 
 def whole_number(least: int, most: int) -> Callable[[str], int]:
@@ -131,7 +146,30 @@ def parser() -> ArgumentParser:
         "kubectl pliant explain digits -n team-a",
     )  # fmt: skip
     command.add_argument("job", metavar="JOB", help="name of the job")
+    command.add_argument("--deep", action="store_true", help="for administrators: ask the operator about its last plan")
+    _operator(command)
     _output(command)
     _edits(all_commands)
     _logs(all_commands)
+
+    about = "show pools, queues and jobs with their GPUs, live"
+    command = all_commands.add("top", commands.top, about, "kubectl pliant top -A", everywhere=True)
+    command.add_argument("--once", action="store_true", help="print once, as it also does into a pipe")
+    _output(command)
+
+    about = "list what happened to a job, oldest first"
+    command = all_commands.add("history", commands.history, about, "kubectl pliant history digits")
+    command.add_argument("job", metavar="JOB", help="name of the job")
+    _output(command, wide=True)
+
+    about = "list queues and pools with their shares"
+    _output(all_commands.add("queues", commands.queues, about, "kubectl pliant queues"), wide=True)
+
+    about = "list the GPU-hours of the jobs that exist"
+    _output(all_commands.add("cost", commands.cost, about, "kubectl pliant cost -A", everywhere=True))
+
+    about = "open the page of the operator in a browser, for administrators"
+    command = all_commands.add("ui", commands.ui, about, "kubectl pliant ui --no-browser")
+    command.add_argument("--no-browser", dest="browser", action="store_false", help="only print its address")
+    _operator(command)
     return program

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from . import edits, explanation, job_list
+from . import cost as gpu_hours
+from . import edits, explanation, job_list, page
+from . import history as job_history
 from . import logs as job_logs
+from . import queues as all_queues
+from . import top as live
 from .job import Job, read_job
 from .kubectl import JOBS
-from .names import job_name
+from .names import job_name, object_name
+from .operator_pod import ask_leader
+from .text import harmless
 from .world import World
 
 
@@ -22,12 +28,25 @@ def list_jobs(world: World, given: Namespace) -> None:
 
 def explain(world: World, given: Namespace) -> None:
     job = get_job(world, given.job)
+    if given.deep:
+        _explain_deeply(world, job, given)
+        return
     sections = explanation.explain(job, world.now())
     if given.output == "json":
         said = [{"about": each.about, "sentences": list(each.sentences)} for each in sections]
         world.print_json({"job": job_list.document(job), "sections": said})
     else:
         world.print(explanation.lines(sections, world.terminal.columns))
+
+
+def _explain_deeply(world: World, job: Job, given: Namespace) -> None:
+    namespace = object_name(job.namespace or "", "the job's namespace")
+    path = f"/debug/explain?job={namespace}/{job_name(job.name or '')}"
+    text = ask_leader(world.kubectl, given.operator_namespace, path).decode(errors="replace")
+    if given.output == "json":
+        world.print_json({"job": job_list.document(job), "plan": text})
+    else:
+        world.print(harmless(line, 4096) for line in text.splitlines())
 
 
 def priority(world: World, given: Namespace) -> None:
@@ -57,3 +76,23 @@ def logs(world: World, given: Namespace) -> None:
         job_logs.Follower(world, job, choice).run()
     else:
         job_logs.show(world, job, choice)
+
+
+def queues(world: World, given: Namespace) -> None:
+    all_queues.run(world, given.output)
+
+
+def history(world: World, given: Namespace) -> None:
+    job_history.run(world, get_job(world, given.job), given.output)
+
+
+def cost(world: World, given: Namespace) -> None:
+    gpu_hours.run(world, given.output)
+
+
+def top(world: World, given: Namespace) -> None:
+    live.run(world, once=given.once, output=given.output)
+
+
+def ui(world: World, given: Namespace) -> None:
+    page.run(world, given.operator_namespace, given.browser)

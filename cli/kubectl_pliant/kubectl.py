@@ -90,11 +90,9 @@ class Kubectl:
         answer = self.call(["get", resource, name, "--output=json", _REQUEST], scope=scope)
         return decoded(answer, f"kubectl get {resource}")
 
-    def list(self, resource: str, *, selector: str = "", scope: Sequence[str] | None = None) -> list[object]:
-        chosen = [f"--selector={selector}"] if selector else []
+    def list(self, resource: str, *, options: Sequence[str] = (), scope: Sequence[str] | None = None) -> list[object]:
         answer = self.call(
-            ["get", resource, *chosen, f"--chunk-size={_CHUNK}", "--output=json", _REQUEST],
-            scope=scope,
+            ["get", resource, *options, f"--chunk-size={_CHUNK}", "--output=json", _REQUEST], scope=scope
         )
         return items_of(decoded(answer, f"kubectl get {resource}"), f"kubectl get {resource}")
 

@@ -35,7 +35,7 @@ class Choice:
 
 
 def learners_of(world: World, job: Job, choice: Choice) -> list[Learner]:
-    pods = world.kubectl.list("pods", selector=selector(job_uid(job.uid)))
+    pods = world.kubectl.list("pods", options=[f"--selector={selector(job_uid(job.uid))}"])
     found = [learner for learner in map(read_learner, pods) if learner is not None]
     return sorted((each for each in found if choice.takes(each)), key=lambda each: (each.number, each.pod))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from .errors import WRONG_USE, CommandError
+from .text import harmless
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -16,6 +17,12 @@ def job_name(text: str) -> str:
             "JOB must be a name of lower-case letters, digits and '-', without its namespace, which -n names",
             WRONG_USE,
         )
+    return text
+
+
+def object_name(text: str, what: str) -> str:
+    if not _NAME.fullmatch(text):
+        raise CommandError(f"{what} is no name of an object: {harmless(text, 80)}")
     return text
 
 

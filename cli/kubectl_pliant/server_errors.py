@@ -63,7 +63,7 @@ def _forbidden(text: str) -> str:
     verb, resource, group, namespace, cluster = match.groups()
     where = f" in namespace {namespace}" if namespace else " in the whole cluster" if cluster else ""
     named = f"{resource}.{group}" if group else resource
-    return (
-        f"forbidden: you may not {verb} {named}{where}; ask an administrator for a role with this "
-        "verb, or narrow the command with -n"
-    )
+    remedy = "for a role with this verb" + ("" if namespace else ", or name a namespace with -n")
+    if resource in ("trainingqueues", "gpupools"):
+        remedy = "to bind ClusterRole pliant-queue-viewer to you"
+    return f"forbidden: you may not {verb} {named}{where}; ask an administrator {remedy}"

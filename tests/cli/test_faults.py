@@ -17,7 +17,7 @@ class FaultsTest(ProgramTest):
         self.assert_fails(
             "list", 1,
             "forbidden: you may not list elastictrainingjobs.pliant.dev in namespace team-a; ask an administrator for a "
-            "role with this verb, or narrow the command with -n",
+            "role with this verb",
         )  # fmt: skip
 
     def test_no_custom_resource(self) -> None:

@@ -16,7 +16,7 @@ from play import HERE, Cluster
 
 # A command: $ NAME=VALUE ... kubectl pliant ARGUMENTS
 _COMMAND = re.compile(r"^\$ (?P<environment>(?:[A-Z_]+=\S+ )*)kubectl pliant (?P<arguments>.*)$")
-# What the cluster of the next command is like: "# jobs: NAME" are those of this file of the folder api, and other names are
+# The cluster of the next command: "# jobs: NAME" are those of this file of the folder api, and other names are
 # files of the cluster with their contents.
 _STATE = re.compile(r"^# (?P<file>[a-z]+): (?P<content>.*)$")
 
