@@ -116,7 +116,12 @@ def _logs(all_commands: _Commands) -> None:
     about = "print the output of all learners of a job"
     command = all_commands.add("logs", commands.logs, about, "kubectl pliant logs -f digits")
     command.add_argument("job", metavar="JOB", help="name of the job")
-    command.add_argument("-f", "--follow", action="store_true", help="until the job ends, across resizes and crashes")
+    form = command.add_mutually_exclusive_group()
+    form.add_argument("-f", "--follow", action="store_true", help="until the job ends, across resizes and crashes")
+    form.add_argument(
+        "--kept", action="store_true", help="of learners that ended, from the checkpoint volume, by a pod that reads it"
+    )
+    command.add_argument("--image", help="image of that pod, with sh and coreutils (default: that of the learners)")
     command.add_argument("--learner", type=whole_number(0, 999999999), metavar="N", help="only this learner")
     command.add_argument(
         "--tail", type=whole_number(0, 999999999), metavar="N", help="only the last N lines of each learner"
@@ -171,5 +176,15 @@ def parser() -> ArgumentParser:
     about = "open the page of the operator in a browser, for administrators"
     command = all_commands.add("ui", commands.ui, about, "kubectl pliant ui --no-browser")
     command.add_argument("--no-browser", dest="browser", action="store_false", help="only print its address")
+    _operator(command)
+
+    about = "say what a change of queues, jobs or nodes would do, for administrators"
+    example = "kubectl pliant whatif --set queue.research.weight=300 --set nodes+=2x8"
+    command = all_commands.add("whatif", commands.whatif, about, example)
+    command.add_argument(
+        "--set", dest="edits", metavar="CHANGE", action="append", required=True, help="may be repeated"
+    )
+    command.add_argument("--all", action="store_true", help="also jobs that do not change")
+    command.add_argument("--forward", action="store_true", help="also simulate the cluster to the end of its jobs")
     _operator(command)
     return program

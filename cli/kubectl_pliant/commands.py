@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 
 from . import cost as gpu_hours
-from . import edits, explanation, job_list, page
+from . import edits, explanation, job_list, kept_output, page, what_if
 from . import history as job_history
 from . import logs as job_logs
 from . import queues as all_queues
@@ -70,8 +70,11 @@ def _edit(world: World, given: Namespace, spec: dict[str, object]) -> None:
 
 
 def logs(world: World, given: Namespace) -> None:
-    job = get_job(world, given.job)
     choice = job_logs.Choice(given.learner, given.tail)
+    if given.kept:
+        kept_output.show(world, given.job, choice, given.image)
+        return
+    job = get_job(world, given.job)
     if given.follow:
         job_logs.Follower(world, job, choice).run()
     else:
@@ -96,3 +99,8 @@ def top(world: World, given: Namespace) -> None:
 
 def ui(world: World, given: Namespace) -> None:
     page.run(world, given.operator_namespace, given.browser)
+
+
+def whatif(world: World, given: Namespace) -> None:
+    options = [f"--{option}" for option in ("all", "forward") if getattr(given, option)]
+    what_if.run(world, given.operator_namespace, given.edits, options)

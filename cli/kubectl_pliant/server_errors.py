@@ -14,6 +14,7 @@ _FORBIDDEN = re.compile(
 )
 _NOT_FOUND = re.compile(r'([\w.-]+) "([^"]*)" not found')
 _NO_TYPE = re.compile(r'doesn\'t have a resource type "([\w.-]+)"')
+_COMMAND_ENDED = re.compile(r"command terminated with exit code (\d{1,3})\s*\Z")  # of kubectl exec
 _LOG_LINE = re.compile(r"^[EWIF]\d{4} ")  # client-go's own log, before kubectl's sentence
 _KINDS = {
     "elastictrainingjobs": "job",
@@ -27,6 +28,9 @@ _KINDS = {
 
 def error_of(stderr: str, code: int) -> CommandError:
     text = "\n".join(line for line in stderr.splitlines() if not _LOG_LINE.match(line)).strip()
+    if match := _COMMAND_ENDED.search(text):
+        said = _short(text[: match.start()]) or f"the command in the pod ended with exit code {match[1]}"
+        return CommandError(said, WRONG_USE if match[1] == "2" else FAILED)
     if "(Forbidden)" in text or "is forbidden: User" in text:
         return ForbiddenError(_forbidden(text))
     if match := _NO_TYPE.search(text):
