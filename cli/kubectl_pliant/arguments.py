@@ -7,7 +7,8 @@ import re
 from argparse import ArgumentParser, Namespace
 from typing import Any, Callable, NoReturn
 
-from . import __version__, commands
+from . import commands
+from .completion import SCRIPTS
 from .errors import WRONG_USE, CommandError
 from .job_list import ORDERS
 from .kubectl import Connection
@@ -135,7 +136,6 @@ def parser() -> ArgumentParser:
         allow_abbrev=False,
         epilog="kubectl pliant COMMAND --help has the options of a command and an example.",
     )
-    program.add_argument("--version", action="version", version=f"kubectl-pliant {__version__}")
     all_commands = _Commands(program)
 
     command = all_commands.add(
@@ -187,4 +187,12 @@ def parser() -> ArgumentParser:
     command.add_argument("--all", action="store_true", help="also jobs that do not change")
     command.add_argument("--forward", action="store_true", help="also simulate the cluster to the end of its jobs")
     _operator(command)
+
+    about = "print a script that completes words in a shell"
+    command = all_commands.add("completion", commands.completion, about, "source <(kubectl pliant completion bash)")
+    command.add_argument("shell", choices=sorted(SCRIPTS))
+
+    _output(
+        all_commands.add("version", commands.version, "print the version of kubectl-pliant", "kubectl pliant version")
+    )
     return program

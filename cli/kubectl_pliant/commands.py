@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from argparse import Namespace
 
+from . import __version__, edits, explanation, job_list, kept_output, page, what_if
 from . import cost as gpu_hours
-from . import edits, explanation, job_list, kept_output, page, what_if
 from . import history as job_history
 from . import logs as job_logs
 from . import queues as all_queues
 from . import top as live
+from .completion import SCRIPTS
 from .job import Job, read_job
 from .kubectl import JOBS
 from .names import job_name, object_name
@@ -104,3 +105,14 @@ def ui(world: World, given: Namespace) -> None:
 def whatif(world: World, given: Namespace) -> None:
     options = [f"--{option}" for option in ("all", "forward") if getattr(given, option)]
     what_if.run(world, given.operator_namespace, given.edits, options)
+
+
+def completion(world: World, given: Namespace) -> None:
+    world.print([SCRIPTS[given.shell]])
+
+
+def version(world: World, given: Namespace) -> None:
+    if given.output == "json":
+        world.print_json({"kubectlPliant": __version__})
+    else:
+        world.print([f"kubectl-pliant {__version__}"])

@@ -90,10 +90,16 @@ class Kubectl:
         answer = self.call(["get", resource, name, "--output=json", _REQUEST], scope=scope)
         return decoded(answer, f"kubectl get {resource}")
 
-    def list(self, resource: str, *, options: Sequence[str] = (), scope: Sequence[str] | None = None) -> list[object]:
-        answer = self.call(
-            ["get", resource, *options, f"--chunk-size={_CHUNK}", "--output=json", _REQUEST], scope=scope
-        )
+    def list(
+        self,
+        resource: str,
+        *,
+        options: Sequence[str] = (),
+        scope: Sequence[str] | None = None,
+        seconds: float = _SECONDS,
+    ) -> list[object]:
+        call = ["get", resource, *options, f"--chunk-size={_CHUNK}", "--output=json", _REQUEST]
+        answer = self.call(call, scope=scope, seconds=seconds)
         return items_of(decoded(answer, f"kubectl get {resource}"), f"kubectl get {resource}")
 
     def patch(self, resource: str, name: str, patch: object) -> object:

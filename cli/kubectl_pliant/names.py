@@ -11,8 +11,12 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
+def is_name(text: str) -> bool:
+    return _NAME.fullmatch(text) is not None
+
+
 def job_name(text: str) -> str:
-    if not _NAME.fullmatch(text):
+    if not is_name(text):
         raise CommandError(
             "JOB must be a name of lower-case letters, digits and '-', without its namespace, which -n names",
             WRONG_USE,
@@ -21,7 +25,7 @@ def job_name(text: str) -> str:
 
 
 def object_name(text: str, what: str) -> str:
-    if not _NAME.fullmatch(text):
+    if not is_name(text):
         raise CommandError(f"{what} is no name of an object: {harmless(text, 80)}")
     return text
 

@@ -8,9 +8,12 @@ import sys
 from collections.abc import Sequence
 
 from .arguments import connection_of, parser
+from .completion import complete
 from .errors import FAILED, INTERRUPTED, CommandError, bug
 from .kubectl import Kubectl
 from .world import World, clock, look_at_terminal
+
+COMPLETE = "__complete"  # for the scripts of shells, so it is in no help
 
 
 class _Terminated(BaseException):
@@ -26,8 +29,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # A character that the terminal's encoding lacks is no reason to fail.
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     signal.signal(signal.SIGTERM, _on_sigterm)
+    words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        given = parser().parse_args(arguments)
+        if words[:1] == [COMPLETE]:
+            sys.stdout.write("".join(f"{each}\n" for each in complete(parser(), words[1:])))
+            return 0
+        given = parser().parse_args(words)
         world = World(
             kubectl=Kubectl(connection_of(given)),
             now=clock(os.environ),
@@ -47,6 +54,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:  # noqa: BLE001
         _say(f"error: {bug(error).sentence}")
         return FAILED
+
+
+def complete_for_kubectl() -> int:
+    """The program kubectl_complete-pliant, which kubectl calls with the words after `kubectl pliant`."""
+    code = main([COMPLETE, *sys.argv[1:]])
+    sys.stdout.write(":4\n")  # no names of files
+    return code
 
 
 def _say(line: str) -> None:

@@ -16,6 +16,7 @@ ROOT = HERE.parents[1]
 PROGRAM = ROOT / "cli" / "kubectl-pliant"
 NOW = "1795780800"  # 2026-11-27T12:00:00Z
 JOBS = "elastictrainingjobs"
+_PYCACHE = tempfile.TemporaryDirectory()  # compiled once in a run, and not in the source's folders
 
 
 @dataclass(frozen=True)
@@ -57,14 +58,15 @@ class Cluster:
             "PATH": f"{HERE / 'fake'}:{os.environ['PATH']}",
             "FAKE_KUBECTL_STATE": str(self.folder),
             "PLIANT_CLI_TEST_NOW": NOW,
-            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONDONTWRITEBYTECODE": "",
+            "PYTHONPYCACHEPREFIX": _PYCACHE.name,
             "PYTHONIOENCODING": "utf-8",
             **more,
         }
 
     def start(self, arguments: Sequence[str], **environment: str) -> "subprocess.Popen[str]":
         return subprocess.Popen(
-            [sys.executable, "-B", str(PROGRAM), *arguments], env=self.environment(environment),
+            [sys.executable, str(PROGRAM), *arguments], env=self.environment(environment),
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             encoding="utf-8",
         )  # fmt: skip

@@ -76,7 +76,7 @@ class LiveTest(ProgramTest):
         self.screen, there = pty.openpty()
         self.addCleanup(os.close, self.screen)
         self.process = subprocess.Popen(
-            [sys.executable, "-B", str(PROGRAM), "top", "-A"], stdin=subprocess.DEVNULL, stdout=there, stderr=there,
+            [sys.executable, str(PROGRAM), "top", "-A"], stdin=subprocess.DEVNULL, stdout=there, stderr=there,
             env=self.cluster.environment({"COLUMNS": "120", "LINES": "30", "TERM": "xterm", "NO_COLOR": "1"}),
         )  # fmt: skip
         os.close(there)

@@ -77,6 +77,7 @@ _ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("docs/python-api.md", ("python_state_test",)),
     ("trainer/python/README.md", ("python_wheel_test",)),
     ("docs/simulator.md", ("scenario_simulate_test",)),
+    ("docs/kubectl-pliant.md", ("cli_test",)),
     ("docs/conditions.md", ("cli_test",)),
     ("cli/README.md", ("cli_test",)),
     ("docs/images/*", ()),
