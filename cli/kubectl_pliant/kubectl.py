@@ -54,7 +54,8 @@ class Kubectl:
     ) -> subprocess.Popen[bytes]:
         """A process of its own group, so that Ctrl-C reaches this program alone, which then ends it."""
         inside = self.connection.scope() if scope is None else scope
-        command = ["kubectl", *self.connection.options(), *inside, *arguments]
+        # Behind the verb: --all-namespaces is no option of kubectl itself.
+        command = ["kubectl", arguments[0], *self.connection.options(), *inside, *arguments[1:]]
         try:
             return subprocess.Popen(
                 command, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE,

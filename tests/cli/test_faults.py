@@ -2,6 +2,9 @@
 
 import json
 import os
+import signal
+import subprocess
+import time
 import unittest
 
 from play import JOBS, ProgramTest
@@ -63,6 +66,21 @@ class FaultsTest(ProgramTest):
                 self.assertRegex(ended.stderr, "error: ")
         self.assertEqual(self.cluster.calls(), [])
 
+    def test_ctrl_c_ends_a_kubectl_that_does_not_answer(self) -> None:
+        context = self.cluster.folder.name  # in the arguments of its process, and of no other
+        self.cluster.fault("get", delay=60)
+        process = self.cluster.start(["list", f"--context={context}"])
+        self.addCleanup(process.kill)
+        deadline = time.monotonic() + 20
+        while not self.cluster.calls():
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.communicate(timeout=20), ("", ""))
+        self.assertEqual(process.returncode, 130)
+        left = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+        self.assertNotIn(context, left)
+
     def test_a_reader_that_has_seen_enough(self) -> None:
         process = self.cluster.start(["list", "-A"])
         assert process.stdout and process.stderr
@@ -100,7 +118,7 @@ class EditsTest(ProgramTest):
                 self.run_it(f"{command} -n team-a")
                 patches = [call for call in self.cluster.calls() if "patch" in call]
                 self.assertEqual(
-                    patches[0][:5], ["--namespace=team-a", "patch", f"{JOBS}.pliant.dev", "digits", "--type=merge"]
+                    patches[0][:5], ["patch", "--namespace=team-a", f"{JOBS}.pliant.dev", "digits", "--type=merge"]
                 )
                 self.assertEqual(json.loads(patches[0][5].partition("=")[2]), patch)
                 self.assertEqual(len(patches), 1)
@@ -116,8 +134,8 @@ class OptionsTest(ProgramTest):
         self.run_it("list -A --context east --kubeconfig /tmp/config")
         self.run_it("explain digits -n team-a --context=east")
         first, second = self.cluster.calls()
-        self.assertEqual(first[:4], ["--kubeconfig=/tmp/config", "--context=east", "--all-namespaces", "get"])
-        self.assertEqual(second[:4], ["--context=east", "--namespace=team-a", "get", f"{JOBS}.pliant.dev"])
+        self.assertEqual(first[:4], ["get", "--kubeconfig=/tmp/config", "--context=east", "--all-namespaces"])
+        self.assertEqual(second[:4], ["get", "--context=east", "--namespace=team-a", f"{JOBS}.pliant.dev"])
         self.assertIn("--chunk-size=500", first)
 
     def test_the_present_namespace_is_kubectls(self) -> None:

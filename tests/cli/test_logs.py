@@ -121,6 +121,14 @@ class FollowTest(ProgramTest):
         self.cluster.write(f"{JOBS}.json", {"items": [self.job("Succeeded")]})
         self.assertEqual(len(self.follow()), 3 + 4)
 
+    def test_a_log_that_ends_before_its_pod_is_read_again(self) -> None:
+        log = self.cluster.folder / "logs" / "digits-00000-2.txt"
+        log.write_text("2026-11-27T11:30:00.1Z a\n#end\n2026-11-27T11:30:00.2Z b\n")
+        self.cluster.write("pods.json", {"items": [self.running(2)]})
+        self.cluster.write("watch-pods.json", [self.event("MODIFIED", self.ended(2), 2.0)])
+        self.cluster.write(f"watch-{JOBS}.json", [self.event("MODIFIED", self.job("Succeeded"), 0.5)])
+        self.assertEqual(self.follow(), ["learner-2: a", "learner-2: b"])
+
     def test_a_job_that_is_deleted(self) -> None:
         self.cluster.write("pods.json", {"items": []})
         self.cluster.write(f"watch-{JOBS}.json", [self.event("DELETED", self.job("Running"))])

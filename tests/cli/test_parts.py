@@ -130,6 +130,19 @@ class TableTest(unittest.TestCase):
         self.assertEqual(table.cell(0, "spec.queue", malformed), "0")
 
 
+class GpusTest(unittest.TestCase):
+    def test_the_status_counts_and_learners_do_if_it_is_silent(self) -> None:
+        for status, want in (
+            ({"gpus": 3, "learners": 4}, (3, "3")),
+            ({"learners": 4}, (8, "8")),
+            ({"gpus": "x", "learners": 4}, (None, "?")),
+            ({}, (None, "0")),
+        ):
+            with self.subTest(status=status):
+                job = read_job({"spec": {"elastic": {"gpusPerLearner": 2}}, "status": status})
+                self.assertEqual((job.gpus, job_list.gpus_cell(job)), want)
+
+
 class EfficiencyTest(unittest.TestCase):
     def test_it_is_relative_to_the_fewest_learners(self) -> None:
         speeds = (Speed(2, 200.0), Speed(4, 300.0), Speed(4, 320.0), Speed(8, 400.0))
