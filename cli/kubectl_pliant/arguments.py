@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from argparse import ArgumentParser, Namespace
-from typing import Any, Callable, NoReturn
+from typing import Callable, NoReturn
 
 from . import commands
 from .completion import SCRIPTS
@@ -23,10 +23,10 @@ Run = Callable[[World, Namespace], None]
 
 def connection_of(given: Namespace) -> Connection:
     return Connection(
-        kubeconfig=getattr(given, "kubeconfig", None),
-        context=getattr(given, "context", None),
-        namespace=getattr(given, "namespace", None),
-        all_namespaces=getattr(given, "all_namespaces", False),
+        kubeconfig=given.kubeconfig,
+        context=given.context,
+        namespace=given.namespace,
+        all_namespaces=getattr(given, "all_namespaces", False),  # not every command has it
     )
 
 
@@ -51,9 +51,7 @@ class _Commands:
     def __init__(self, program: ArgumentParser) -> None:
         self._found = program.add_subparsers(metavar="COMMAND", required=True)
 
-    def add(
-        self, name: str, run: Run, about: str, example: str, *, everywhere: bool = False, **options: Any
-    ) -> ArgumentParser:
+    def add(self, name: str, run: Run, about: str, example: str, *, everywhere: bool = False) -> ArgumentParser:
         made: ArgumentParser = self._found.add_parser(
             name,
             help=about,
@@ -61,7 +59,6 @@ class _Commands:
             epilog=f"Example: {example}",
             parents=[_connection_options(everywhere)],
             allow_abbrev=False,
-            **options,
         )
         made.set_defaults(run=run)
         return made

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-import webbrowser
 
 from .operator_pod import PAGE_PORT, fetch, forwarded, leader
 from .world import World
 
 
 def run(world: World, namespace: str, browser: bool) -> None:
+    import webbrowser  # here, because other commands start faster without it
+
     pod = leader(world.kubectl, namespace)
     with forwarded(world.kubectl, namespace, pod, PAGE_PORT) as port:
         fetch(port, "/")  # an operator without the page is named before a browser opens

@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from .errors import CommandError
@@ -89,12 +89,20 @@ def short_pod(kubectl: Kubectl, wish: PodWish, scope: Sequence[str]) -> Iterator
         kubectl.call(["create", "--filename=-"], scope=scope, stdin=json.dumps(manifest(wish, name)).encode())
         _wait(kubectl, name, scope)
         yield name
-    finally:
-        with _undisturbed():
-            kubectl.call(
-                ["delete", "pod", name, "--ignore-not-found", "--wait=false", "--grace-period=0"],
-                scope=scope, seconds=30,
-            )  # fmt: skip
+    except BaseException:
+        # The error that came first says more than one of the deletion, of which the deadline takes care.
+        with suppress(CommandError):
+            _delete(kubectl, name, scope)
+        raise
+    _delete(kubectl, name, scope)
+
+
+def _delete(kubectl: Kubectl, name: str, scope: Sequence[str]) -> None:
+    with _undisturbed():
+        kubectl.call(
+            ["delete", "pod", name, "--ignore-not-found", "--wait=false", "--grace-period=0"],
+            scope=scope, seconds=30,
+        )  # fmt: skip
 
 
 @contextmanager

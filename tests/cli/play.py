@@ -66,7 +66,8 @@ class Cluster:
 
     def start(self, arguments: Sequence[str], **environment: str) -> "subprocess.Popen[str]":
         return subprocess.Popen(
-            [sys.executable, str(PROGRAM), *arguments], env=self.environment(environment),
+            # -S: the program needs no packages of the machine.
+            [sys.executable, "-S", str(PROGRAM), *arguments], env=self.environment(environment),
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             encoding="utf-8",
         )  # fmt: skip

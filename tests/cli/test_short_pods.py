@@ -173,7 +173,9 @@ class KeptOutputTest(PodTest):
 
     def test_one_may_not_create_pods(self) -> None:
         said = 'Error from server (Forbidden): pods is forbidden: User "jane" cannot create resource "pods" in API group "" in the namespace "team-a"'
-        self.cluster.fault("create", stderr=said, code=1)
+        refused = {"stderr": said, "code": 1}
+        also = {"stderr": said.replace("create", "delete"), "code": 1}
+        self.cluster.write("faults.json", [{"match": "create", **refused}, {"match": "delete", **also}])
         self.assert_fails(
             "logs digits --kept", 1,
             "forbidden: you may not create pods in namespace team-a; ask an administrator for a role with this verb",
