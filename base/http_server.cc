@@ -10,11 +10,14 @@
 #include <boost/beast/websocket/rfc6455.hpp>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <utility>
 
 #include "base/byte_stream.h"
+#include "base/listen_address.h"
 #include "base/log.h"
 #include "base/real_event_loop.h"
+#include "base/text_stream_session.h"
 #include "base/tls_context.h"
 #include "base/websocket_session.h"
 
@@ -69,6 +72,7 @@ http::response<http::string_body> ToBeast(ServerResponse answer, unsigned versio
   response.result(static_cast<unsigned>(answer.status));
   response.set(http::field::content_type, answer.content_type);
   response.set(http::field::cache_control, "no-store");
+  for (const auto& [name, value] : answer.headers) response.set(name, value);
   if (answer.status == 401) response.set(http::field::www_authenticate, "Bearer");
   if (answer.status == 405) response.set(http::field::allow, allowed_methods);
   if (answer.status == 426) response.set(http::field::upgrade, "websocket");
@@ -238,6 +242,11 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
 
       const HttpRoute* route = nullptr;
       ServerResponse answer = error ? AnswerToParseError(error) : self->FindRoute(parser, &route);
+      if (route != nullptr && self->options_.only_local_names &&
+          !NamesLoopback(View(parser.get()[http::field::host]))) {
+        answer = ErrorResponse(403, "the header Host must be localhost, 127.0.0.1 or [::1]");
+        route = nullptr;
+      }
       if (route != nullptr) {
         const Access access = co_await Admit(self, *route, BearerToken(parser));
         if (self->stopped_) co_return;
@@ -251,6 +260,10 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
       }
       if (route != nullptr && route->accept) {
         co_await Upgrade(self, std::move(stream), parser.release(), *route, registration);
+        co_return;
+      }
+      if (route != nullptr && route->stream) {
+        co_await Stream(self, std::move(stream), ToRequest(parser.release()), *route, registration);
         co_return;
       }
       std::optional<Counted<std::size_t>> large;
@@ -361,6 +374,25 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
     co_await session->Run(std::move(guarded));
   }
 
+  // A stream needs no body, and ends with its connection. A refusal, too, is a text and the end.
+  static asio::awaitable<void> Stream(std::shared_ptr<Core> self, ByteStream stream,
+                                      ServerRequest request, const HttpRoute& route,
+                                      Registration& registration) {
+    const auto session =
+        std::make_shared<TextStreamSession>(std::move(stream), self->options_.max_stream_backlog);
+    registration.CloseBy([session] { session->Close(); });
+    std::optional<ServerResponse> refusal = route.stream(request, session);
+    ServerResponse answer =
+        refusal ? *std::move(refusal) : ServerResponse{.content_type = "text/event-stream"};
+    const std::string body = std::exchange(answer.body, {});
+    auto response = ToBeast(std::move(answer), /*version=*/11, /*keep_alive=*/false,
+                            /*allowed_methods=*/{});
+    response.erase(http::field::content_length);
+    std::ostringstream header;
+    header << response.base();
+    co_await session->Run(std::move(header).str() + body, /*once=*/refusal.has_value());
+  }
+
   // For the Allow header.
   std::string MethodsOf(const Parser& parser) const {
     std::string methods;
@@ -395,7 +427,8 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
     return {.method = std::string(View(request.method_string())),
             .path = std::string(target.substr(0, question)),
             .query = question == target.npos ? "" : std::string(target.substr(question + 1)),
-            .body = std::move(request.body())};
+            .body = std::move(request.body()),
+            .last_event_id = std::string(View(request["Last-Event-ID"]))};
   }
 
   const HttpServerOptions options_;

@@ -8,11 +8,13 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "base/event_loop.h"
 #include "base/result.h"
+#include "base/text_stream.h"
 #include "base/websocket.h"
 
 namespace pliant {
@@ -24,12 +26,14 @@ struct ServerRequest {
   std::string path;   // without the query, as sent (not percent-decoded)
   std::string query;  // after the '?', as sent
   std::string body;
+  std::string last_event_id;  // the header Last-Event-ID of a reader that comes back; or ""
 };
 
 struct ServerResponse {
   int status = 200;
   std::string body;
   std::string content_type = "application/json";
+  std::vector<std::pair<std::string, std::string>> headers;  // further ones
 };
 
 // {"error": message}
@@ -57,6 +61,10 @@ struct HttpRoute {
   std::function<void(std::string_view token, std::function<void(Access)> done)> admit_later;
   // Instead of `handle`: the path is a WebSocket (method "GET").
   std::function<WebSocketCallbacks(std::shared_ptr<WebSocket>)> accept;
+  // Instead of `handle`: the answer is a stream of server-sent events. The function may keep the
+  // stream and send at once, or refuse it by an answer.
+  std::function<std::optional<ServerResponse>(const ServerRequest&, std::shared_ptr<TextStream>)>
+      stream;
   // Answers may have megabytes: they count against `max_large_answers`.
   bool large = false;
 };
@@ -87,6 +95,11 @@ struct HttpServerOptions {
   // Connections above this are refused with 503 if that is cheap, else closed without an answer.
   std::size_t max_connections = 1024;
   std::size_t max_large_answers = 2;  // at the same time; further requests get 503
+  // Bytes that may wait for the reader of a stream behind the text that is being sent to it.
+  std::size_t max_stream_backlog = std::size_t{256} << 10;
+  // Whether requests must name this machine, as localhost or by its loopback address: so that no
+  // web site can read answers by giving its own name that address (DNS rebinding).
+  bool only_local_names = false;
   WebSocketLimits websocket;
 };
 

@@ -24,4 +24,14 @@ std::string HostAndPort(const std::string& host, std::uint16_t port) {
   return (ipv6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
 }
 
+bool NamesLoopback(std::string_view host) {
+  const std::size_t colon = host.rfind(':');
+  const bool has_port = colon != host.npos && !host.ends_with(']');
+  const std::string_view port = has_port ? host.substr(colon + 1) : "";
+  if (has_port && (port.empty() || port.find_first_not_of("0123456789") != port.npos)) return false;
+  std::string name(host.substr(0, has_port ? colon : host.size()));
+  for (char& c : name) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return name == "localhost" || name == "127.0.0.1" || name == "[::1]";
+}
+
 }  // namespace pliant

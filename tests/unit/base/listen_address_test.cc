@@ -20,5 +20,17 @@ TEST(ListenAddress, IsWrittenAsUrlsHaveIt) {
   EXPECT_EQ(HostAndPort("coordinator", 8443), "coordinator:8443");
 }
 
+TEST(ListenAddress, OnlyLoopbackIsNamedByItsNamesWithAnyPort) {
+  for (const char* local : {"localhost", "localhost:6061", "LocalHost:1", "127.0.0.1",
+                            "127.0.0.1:6061", "[::1]", "[::1]:6061"}) {
+    EXPECT_TRUE(NamesLoopback(local)) << local;
+  }
+  for (const char* other :
+       {"", ":6061", "evil.example", "evil.example:6061", "localhost.evil.example",
+        "localhost:", "localhost:a", "127.0.0.2", "::1", "localhost:1:2"}) {
+    EXPECT_FALSE(NamesLoopback(other)) << other;
+  }
+}
+
 }  // namespace
 }  // namespace pliant
