@@ -166,6 +166,7 @@ std::optional<std::vector<Change>> Timeline::Since(const Cursor& cursor) const {
 }
 
 Moment Timeline::At(WallTime t) const {
+  t = std::max(t, begin_.value_or(t));
   const auto after = std::ranges::upper_bound(changes_, t, {}, &PackedChange::at);
   const auto count = static_cast<std::size_t>(after - changes_.begin());
   std::map<Key, Cells> state;

@@ -55,8 +55,8 @@ TEST(TimelineTest, BeforeItsBeginItShowsItsBegin) {
   EXPECT_EQ(timeline.begin(), kStart);
   const Moment moment = timeline.At(kStart - 1h);
   EXPECT_EQ(moment.at, kStart);
-  EXPECT_TRUE(moment.frame.empty()) << "the first change comes after it";
-  EXPECT_EQ(moment.cursor, (Cursor{"r", 0}));
+  EXPECT_EQ(moment.frame.at(kJob), Gpus(1));
+  EXPECT_EQ(moment.cursor, (Cursor{"r", 1}));
 }
 
 TEST(TimelineTest, AForeignOrUnknownCursorHasNoChanges) {
