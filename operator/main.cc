@@ -30,6 +30,7 @@
 #include "operator/controller/process/refused_namespaces.h"
 #include "operator/controller/process/slewed_clock.h"
 #include "operator/controller/rounds/crash_notes.h"
+#include "operator/history/observe.h"
 #include "operator/kube/client.h"
 #include "operator/kube/config.h"
 #include "operator/kube/event_recorder.h"
@@ -106,7 +107,9 @@ controller::PlaceholderDefaults PlaceholdersOf(const OperatorOptions& options) {
 Result<web::ServersOptions> ServersFor(const OperatorOptions& options, kube::KubeClient& reviews) {
   web::ServersOptions servers{.probes = options.probe_address,
                               .metrics = options.metrics_address,
-                              .debug_port = options.debug_port};
+                              .debug_port = options.debug_port,
+                              .replica = ProcessIdentity(options.identity)};
+  if (options.timeline_port != 0) servers.timeline_port = options.timeline_port;
   if (!options.metrics_authentication) return servers;
   servers.review_metrics = [&reviews](const std::string& token) {
     return web::ReviewAccess(reviews, token, "/metrics");
@@ -283,6 +286,15 @@ int Run(OperatorOptions options) {
                {{"error", servers_options.error().message}});
     return 1;
   }
+  std::optional<history::Observer> observer;
+  if (options.timeline_port != 0) {
+    observer.emplace(history::Stores{.jobs = jobs.store(),
+                                     .pods = pods.store(),
+                                     .nodes = nodes.store(),
+                                     .queues = queues.store(),
+                                     .pools = pools.store()},
+                     table.book());
+  }
   const auto servers = web::Servers::Start(
       loop, *std::move(servers_options),
       {.metrics =
@@ -306,14 +318,17 @@ int Run(OperatorOptions options) {
                     std::string_view job) { return replay::Explain(*seen, job); };
        },
        .not_ready =
-           [&stores] { return std::string(stores.synced() ? "" : "still listing objects"); }});
+           [&stores] { return std::string(stores.synced() ? "" : "still listing objects"); },
+       .observe = [&observer](history::WallTime now) { return observer->Take(now); },
+       .now = Now});
   if (!servers) {
     log::Error("cannot serve probes, metrics and debug view", {{"error", servers.error().message}});
     return 1;
   }
   log::Info("operator listens", {{"probePort", (*servers)->probes_port()},
                                  {"metricsPort", (*servers)->metrics_port()},
-                                 {"debugPort", (*servers)->debug_port()}});
+                                 {"debugPort", (*servers)->debug_port()},
+                                 {"timelinePort", (*servers)->timeline_port()}});
 
   const auto restarts_of = [&metrics](std::string kind) {
     return [&metrics, kind](std::string_view why) { metrics.OnReflectorRestart(kind, why); };

@@ -110,6 +110,8 @@ OperatorOptions ParseOptionsOrExit(int argc, char** argv) {
   app.add_option("--probe-address", probe_address, "Address of /healthz and /readyz");
   app.add_option("--debug-port", options.debug_port,
                  "Port of /debug/snapshot and /debug/explain, on loopback only; 0: any free port");
+  app.add_option("--timeline-port", options.timeline_port,
+                 "Port of the timeline page, on loopback only; 0: nothing is recorded");
   app.add_option("--log-format", format)->check(CLI::IsMember({"text", "json"}));
   app.add_option("--log-level", level)->check(CLI::IsMember({"debug", "info", "warning", "error"}));
   app.add_option("--learner-priority-class", options.learner_priority_class,

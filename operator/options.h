@@ -24,6 +24,7 @@ struct OperatorOptions {
   bool metrics_authentication = false;
   std::string metrics_tls_dir;  // "": a certificate is created at start
   std::uint16_t debug_port = 6060;
+  std::uint16_t timeline_port = 6061;  // 0: there is no timeline
   std::string learner_priority_class;
   std::string coordinator_priority_class;
   bool provisioning_requests = false;  // instead of placeholders

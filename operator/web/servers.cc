@@ -8,12 +8,17 @@
 #include "base/workers.h"
 #include "operator/web/loop_pulse.h"
 #include "operator/web/routes.h"
+#include "operator/web/timeline_feed.h"
+#include "operator/web/timeline_recorder.h"
+#include "operator/web/timeline_routes.h"
 
 namespace pliant::web {
 namespace {
 
 // A few scrapers and one person.
 constexpr std::size_t kMaxConnections = 16;
+// A browser has a few besides its stream.
+constexpr std::size_t kMaxTimelineConnections = TimelineFeed::kMaxReaders + 32;
 // The kubelet has one at a time; the others are for people.
 constexpr std::size_t kMaxProbeConnections = 16;
 constexpr Duration kTextLife = std::chrono::seconds(1);
@@ -73,7 +78,10 @@ std::function<void(std::function<void(Explainer)>)> TakenOn(EventLoop& control,
 class Servers::Impl {
  public:
   Impl(EventLoop& control, const Sources& sources)
-      : pulse_(control, sources.not_ready),
+      : control_(control),
+        observe_(sources.observe),
+        now_(sources.now),
+        pulse_(control, sources.not_ready),
         metrics_(side_.loop(), kTextLife, ByWayOf(control, side_.loop(), sources.metrics)),
         snapshot_(side_.loop(), kTextLife, ByWayOf(control, side_.loop(), sources.snapshot)),
         explainer_(side_.loop(), kTextLife, TakenOn(control, sources.explainer)) {}
@@ -111,6 +119,9 @@ class Servers::Impl {
                                                .port = options.debug_port,
                                                .max_connections = kMaxConnections},
                                               DebugRoutes(snapshot_, explainer_)));
+    if (options.timeline_port) {
+      RETURN_IF_ERROR(ServeTimeline(*options.timeline_port, std::move(options.replica)));
+    }
     probes_.Begin();
     side_.Begin();
     return {};
@@ -119,17 +130,40 @@ class Servers::Impl {
   std::uint16_t probes_port = 0;
   std::uint16_t metrics_port = 0;
   std::uint16_t debug_port = 0;
+  std::uint16_t timeline_port = 0;
 
  private:
+  Status ServeTimeline(std::uint16_t port, std::string replica) {
+    feed_.emplace(std::move(replica));
+    ASSIGN_OR_RETURN(timeline_port, side_.Listen({.name = "timeline",
+                                                  .address = kLoopback,
+                                                  .port = port,
+                                                  .max_connections = kMaxTimelineConnections,
+                                                  .only_local_names = true},
+                                                 TimelineRoutes(*feed_)));
+    // The control loop only collects; the timeline is written and encoded on the other thread.
+    recorder_.emplace(
+        control_, now_, observe_,
+        [this](history::WallTime now, std::vector<history::Observation> seen) {
+          side_.loop().Post([this, now, seen = std::move(seen)] { feed_->Take(now, seen); });
+        });
+    return {};
+  }
+
+  EventLoop& control_;
+  const TimelineRecorder::Observe observe_;
+  const std::function<history::WallTime()> now_;
   LoopPulse pulse_;  // synchronises itself
   Side side_;        // serves metrics and the debug view
   // Used on the thread of side_, as is reviews_.
   CachedText metrics_;
   CachedText snapshot_;
   Cached<Explainer> explainer_;
+  std::optional<TimelineFeed> feed_;
   std::optional<AccessReviews> reviews_;
   std::optional<Workers> reviewers_;
   Side probes_;
+  std::optional<TimelineRecorder> recorder_;  // control loop's thread
 };
 
 Result<std::unique_ptr<Servers>> Servers::Start(EventLoop& control, ServersOptions options,
@@ -144,5 +178,6 @@ Servers::~Servers() = default;
 std::uint16_t Servers::probes_port() const { return impl_->probes_port; }
 std::uint16_t Servers::metrics_port() const { return impl_->metrics_port; }
 std::uint16_t Servers::debug_port() const { return impl_->debug_port; }
+std::uint16_t Servers::timeline_port() const { return impl_->timeline_port; }
 
 }  // namespace pliant::web

@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "operator/web/access_reviews.h"
 #include "operator/web/routes.h"
+#include "operator/web/timeline_recorder.h"
 
 namespace pliant::web {
 
@@ -27,14 +28,19 @@ struct Sources {
   std::function<Explainer()> explainer;
   // on the control loop: why the operator is not ready; "" if it is
   std::function<std::string()> not_ready;
+  // on the control loop: what may have changed in the cluster; not called without a timeline
+  TimelineRecorder::Observe observe;
+  std::function<history::WallTime()> now;
 };
 
 struct ServersOptions {
   ListenAddress probes;
   ListenAddress metrics;
   std::optional<std::variant<TlsFiles, TlsPem>> metrics_tls;
-  AccessReviews::Review review_metrics;  // empty: everyone may read them
-  std::uint16_t debug_port = 0;          // on loopback only
+  AccessReviews::Review review_metrics;        // empty: everyone may read them
+  std::uint16_t debug_port = 0;                // on loopback only
+  std::optional<std::uint16_t> timeline_port;  // on loopback only; absent: nothing is recorded
+  std::string replica;                         // names this process in the timeline
 };
 
 // The operator's HTTP servers: the probes on their own thread, so that no other request delays
@@ -53,6 +59,7 @@ class Servers {
   std::uint16_t probes_port() const;
   std::uint16_t metrics_port() const;
   std::uint16_t debug_port() const;
+  std::uint16_t timeline_port() const;  // 0: there is none
 
  private:
   class Impl;

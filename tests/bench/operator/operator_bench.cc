@@ -163,7 +163,8 @@ class Bench {
         Format("--namespace={}", kSystem), "--coordinator-image=pliant:1",
         Format("--identity=replica-{}", replica),
         Format("--metrics-address=127.0.0.1:{}", kPort + replica), "--probe-address=127.0.0.1:0",
-        "--debug-port=0", "--log-level=warning",
+        "--debug-port=0", Format("--timeline-port={}", TimelinePort(replica)),
+        "--log-level=warning",
         std::string("--kubeconfig=") + std::getenv("PLIANT_TEST_KUBECONFIG")});
   }
 
@@ -657,6 +658,7 @@ class Bench {
   }
 
   static constexpr int kPort = 18'790;
+  static int TimelinePort(int replica) { return kPort + 10 + replica; }
   static constexpr std::chrono::milliseconds kMetricsLife{1'050};
 
   const Sizes sizes_;

@@ -81,6 +81,7 @@ class OperatorTest : public kube::ApiServerTest {
             "--metrics-address=127.0.0.1:0",
             "--probe-address=127.0.0.1:0",
             "--debug-port=0",
+            "--timeline-port=0",
             "--job-network-policies",
             "--job-learner-egress=[]",
             R"(--job-metrics-from=[{"namespaceSelector": {}}])",

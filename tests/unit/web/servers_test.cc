@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 
+#include "base/format.h"
 #include "base/real_event_loop.h"
 #include "base/self_signed.h"
 #include "operator/kube/transports.h"
@@ -43,7 +44,15 @@ class ServersTest : public testing::Test {
                  return "explained " + std::string(job);
                };
              },
-         .not_ready = [] { return std::string(); }});
+         .not_ready = [] { return std::string(); },
+         .observe =
+             [this](history::WallTime) {
+               ++observed_;
+               return std::vector<history::Observation>{
+                   {{.kind = history::Kind::kJob, .name = "team-a/<b>", .node = ""},
+                    history::Values{{history::Field::kGpus, std::int64_t{observed_}}}}};
+             },
+         .now = [] { return history::WallTime(std::chrono::milliseconds(1'800'000'000'000)); }});
     ASSERT_TRUE(servers) << servers.error();
     servers_ = *std::move(servers);
     thread_ = std::jthread([this] { control_.Run(); });
@@ -62,6 +71,7 @@ class ServersTest : public testing::Test {
 
   RealEventLoop control_;
   std::atomic<int> collected_ = 0;
+  std::atomic<int> observed_ = 0;
   std::unique_ptr<Servers> servers_;
   std::jthread thread_;
 };
@@ -86,6 +96,41 @@ TEST_F(ServersTest, EachPathIsOnItsOwnPort) {
   const std::uint32_t another = INADDR_LOOPBACK + 1;
   EXPECT_TRUE(RawClient(metrics, another).connected());
   EXPECT_FALSE(RawClient(debug, another).connected());
+}
+
+TEST_F(ServersTest, TheTimelineIsFollowedByAPageThatCannotBeMisused) {
+  Start({.timeline_port = 0, .replica = "op-0_1f"});
+  const std::uint16_t port = servers_->timeline_port();
+  for (const char* path : {"/", "/app.js", "/style.css", "/state.js", "/timeline"}) {
+    RawClient client(port);
+    client.Send(
+        Format("GET {} HTTP/1.1\r\nHost: localhost:6061\r\nConnection: close\r\n\r\n", path));
+    EXPECT_THAT(client.ReadAll(),
+                AllOf(StartsWith("HTTP/1.1 200"),
+                      HasSubstr("Content-Security-Policy: default-src 'none'; script-src 'self'; "),
+                      HasSubstr("X-Content-Type-Options: nosniff\r\n"),
+                      HasSubstr("Referrer-Policy: no-referrer\r\n")))
+        << path;
+  }
+  RawClient page(port);
+  page.Send("GET / HTTP/1.1\r\nHost: [::1]\r\nConnection: close\r\n\r\n");
+  EXPECT_THAT(page.ReadAll(), AllOf(HasSubstr("Content-Type: text/html; charset=utf-8\r\n"),
+                                    HasSubstr("<!doctype html>"), testing::EndsWith("</html>\n")));
+  EXPECT_THAT(Get(port, "/timeline"), StartsWith("HTTP/1.1 403")) << "the header Host is h";
+  RawClient reader(port);
+  reader.Send("GET /timeline/stream HTTP/1.1\r\nHost: 127.0.0.1:6061\r\n\r\n");
+  EXPECT_THAT(
+      reader.ReadUntil("event: changes"),
+      AllOf(HasSubstr("Content-Type: text/event-stream\r\n"), HasSubstr("id: op-0_1f/"),
+            HasSubstr("event: frame\ndata: {\"replica\":"), HasSubstr(R"("team-a/<b>":{"gpus":)")));
+  const std::uint32_t another = INADDR_LOOPBACK + 1;
+  EXPECT_FALSE(RawClient(port, another).connected()) << "it listens on 127.0.0.1 only";
+}
+
+TEST_F(ServersTest, WithoutATimelineNothingIsRecorded) {
+  Start({});
+  EXPECT_EQ(servers_->timeline_port(), 0);
+  EXPECT_EQ(observed_, 0);
 }
 
 TEST_F(ServersTest, ProbesAnswerWhateverIsAskedOfTheOthersAndOfTheControlLoop) {

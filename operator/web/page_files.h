@@ -1,0 +1,18 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace pliant::web {
+
+// A file of the page, as it is in operator/web/page.
+struct PageFile {
+  std::string_view path;  // of the URL
+  std::string_view content_type;
+  std::string_view text;
+};
+
+// The index is at "/".
+std::span<const PageFile> PageFiles();
+
+}  // namespace pliant::web
