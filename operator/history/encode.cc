@@ -3,9 +3,12 @@
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string_view>
-#include <type_traits>
+#include <utility>
 #include <variant>
+
+#include "base/format.h"
 
 namespace pliant::history {
 namespace {
@@ -72,40 +75,80 @@ void PutObject(const Map& values, const Put& put, std::string& out) {
   out += '}';
 }
 
-void PutFrame(const Frame& frame, std::string& out) {
-  Separator kinds;
+void PutCells(const Cells& cells, const Texts& texts, std::string& out) {
+  Separator separator;
   out += '{';
-  for (auto each = frame.begin(); each != frame.end();) {
-    const Kind kind = each->first.kind;
-    kinds.Put(out);
-    PutText(ToString(kind), out);
-    out += ":{";
-    Separator names;
-    while (each != frame.end() && each->first.kind == kind) {
-      const std::string& name = each->first.name;
-      const auto put = [&out](const Value& value) { PutValue(value, out); };
-      names.Put(out);
-      PutText(name, out);
-      out += ':';
-      if (kind != Kind::kHeld) {
-        PutObject(each->second, put, out);
-        ++each;
-        continue;
-      }
-      out += '{';
-      Separator nodes;
-      for (; each != frame.end() && each->first.kind == kind && each->first.name == name; ++each) {
-        nodes.Put(out);
-        PutText(each->first.node, out);
-        out += ':';
-        PutObject(each->second, put, out);
-      }
-      out += '}';
+  for (const Cell& cell : cells) {
+    separator.Put(out);
+    PutText(ToString(cell.field), out);
+    out += ':';
+    if (cell.type == Cell::Type::kText) {
+      PutText(texts.Of(static_cast<TextId>(cell.bits)), out);
+    } else {
+      PutValue(ToValue(cell, texts), out);
     }
-    out += '}';
   }
   out += '}';
 }
+
+// Puts the subjects, which come in order, into an object for each kind, and those of kHeld into one
+// more for each job.
+class FrameWriter {
+ public:
+  FrameWriter(const Texts& texts, std::string& out) : texts_(texts), out_(out) { out_ += '{'; }
+
+  void Put(const Sight& sight) {
+    const bool same_kind = kind_ == sight.kind;
+    const bool same_job = same_kind && sight.kind == Kind::kHeld && name_ == sight.name;
+    if (same_job) {
+      out_ += ',';
+    } else {
+      CloseJob();
+      if (!same_kind) {
+        CloseKind();
+        kinds_.Put(out_);
+        PutText(ToString(sight.kind), out_);
+        out_ += ":{";
+        kind_ = sight.kind;
+      } else {
+        out_ += ',';
+      }
+      name_ = sight.name;
+      PutText(name_, out_);
+      out_ += ':';
+      if (sight.kind == Kind::kHeld) {
+        out_ += '{';
+        in_job_ = true;
+      }
+    }
+    if (sight.kind == Kind::kHeld) {
+      PutText(sight.node, out_);
+      out_ += ':';
+    }
+    PutCells(sight.cells, texts_, out_);
+  }
+
+  void End() {
+    CloseJob();
+    CloseKind();
+    out_ += '}';
+  }
+
+ private:
+  void CloseJob() {
+    if (std::exchange(in_job_, false)) out_ += '}';
+  }
+  void CloseKind() {
+    if (kind_) out_ += '}';
+  }
+
+  const Texts& texts_;
+  std::string& out_;
+  Separator kinds_;
+  std::optional<Kind> kind_;
+  std::string_view name_;  // of the timeline, so it stays
+  bool in_job_ = false;
+};
 
 void PutChange(const Change& change, std::string& out) {
   out += "{\"at\":";
@@ -134,16 +177,22 @@ void PutChange(const Change& change, std::string& out) {
 
 }  // namespace
 
-std::string EncodeMoment(const Moment& moment, bool open) {
+std::string EncodeTimeline(const Timeline& timeline, WallTime from, WallTime now) {
+  std::string frame;
+  FrameWriter writer(timeline.texts(), frame);
+  const auto [at, cursor] =
+      timeline.Visit(from, [&writer](const Sight& sight) { writer.Put(sight); });
+  writer.End();
   std::string out = "{\"replica\":";
-  PutText(moment.cursor.replica, out);
-  out += ",\"sequence\":";
-  PutNumber(moment.cursor.sequence, out);
-  out += ",\"from\":";
-  PutNumber(moment.at.time_since_epoch().count(), out);
-  out += ",\"frame\":";
-  PutFrame(moment.frame, out);
-  if (!open) out += '}';
+  PutText(cursor.replica, out);
+  out += Format(",\"sequence\":{},\"from\":{},\"begin\":{},\"now\":{},\"frame\":", cursor.sequence,
+                at.time_since_epoch().count(),
+                timeline.begin().value_or(at).time_since_epoch().count(),
+                now.time_since_epoch().count());
+  out += frame;
+  out += ",\"changes\":";
+  out += EncodeChanges(*timeline.Since(cursor));
+  out += '}';
   return out;
 }
 

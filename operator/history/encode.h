@@ -9,9 +9,10 @@
 // The timeline as JSON, for the page and for programs (docs/timeline.md).
 namespace pliant::history {
 
-// {"replica":…,"sequence":…,"from":…,"frame":{"job":{NAME:{…}},"held":{JOB:{NODE:{…}}},…}}, without
-// the last brace if `open`.
-std::string EncodeMoment(const Moment& moment, bool open = false);
+// The state of the timeline at `from`, and the changes after it:
+// {"replica":…,"sequence":…,"from":…,"begin":…,"now":…,
+//  "frame":{"job":{NAME:{…}},"held":{JOB:{NODE:{…}}},…},"changes":[…]}
+std::string EncodeTimeline(const Timeline& timeline, WallTime from, WallTime now);
 // [{"at":…,"job":NAME,"set":{…}},…]; "set" has null for a value that is absent from now on, and is
 // null itself for a subject that is gone.
 std::string EncodeChanges(const std::vector<Change>& changes);

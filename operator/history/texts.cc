@@ -16,7 +16,7 @@ TextId Texts::Use(std::string_view text) {
     id = free_.back();
     free_.pop_back();
   }
-  entries_[id] = {.text = std::string(text), .users = 1};
+  entries_[id] = {.text = std::string(text), .users = 1, .pins = 0};
   ids_.emplace(entries_[id].text, id);
   bytes_ += CostOf(text);
   return id;
@@ -31,10 +31,20 @@ void Texts::Release(TextId id) {
   Entry& entry = entries_[id];
   CHECK(entry.users > 0, "each use ends once");
   if (--entry.users > 0) return;
+  CHECK(entry.pins == 0, "only a user pins a text");
   bytes_ -= CostOf(entry.text);
   ids_.erase(entry.text);
   entry = {};
   free_.push_back(id);
+}
+
+void Texts::Pin(TextId id) {
+  if (++entries_[id].pins == 1) pinned_bytes_ += CostOf(entries_[id].text);
+}
+
+void Texts::Unpin(TextId id) {
+  CHECK(entries_[id].pins > 0, "each pin ends once");
+  if (--entries_[id].pins == 0) pinned_bytes_ -= CostOf(entries_[id].text);
 }
 
 }  // namespace pliant::history

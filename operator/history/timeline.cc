@@ -1,6 +1,8 @@
 #include "operator/history/timeline.h"
 
 #include <algorithm>
+#include <string_view>
+#include <tuple>
 #include <utility>
 
 namespace pliant::history {
@@ -14,6 +16,17 @@ constexpr std::size_t kChangeBytes = 56;
 std::size_t HeapBytes(const std::string& packed) {
   constexpr std::size_t kInside = 15;
   return packed.size() > kInside ? packed.size() + 17 : 0;
+}
+
+// The memory of a record in both frames, without its texts.
+std::size_t BytesInBoth(const Cells& cells) { return 2 * (kEntryBytes + HeapBytes(Pack(cells))); }
+
+template <typename Key, typename Do>
+void ForEachText(const Key& key, const Cells& cells, const Do& act) {
+  act(key.name);
+  act(key.node);
+  for (const Cell& cell : cells)
+    if (cell.type == Cell::Type::kText) act(static_cast<TextId>(cell.bits));
 }
 
 }  // namespace
@@ -43,23 +56,25 @@ void Timeline::ReleaseTexts(const Cells& cells) {
     if (cell.type == Cell::Type::kText) texts_.Release(static_cast<TextId>(cell.bits));
 }
 
-// The texts are charged to each record, although records share them: so the sum of all records is a
-// bound.
-std::size_t Timeline::RecordCost(const Key& key, const Cells& cells) const {
-  std::size_t texts = Texts::CostOf(texts_.Of(key.name)) + Texts::CostOf(texts_.Of(key.node));
-  for (const Cell& cell : cells) {
-    if (cell.type == Cell::Type::kText)
-      texts += Texts::CostOf(texts_.Of(static_cast<TextId>(cell.bits)));
-  }
-  return 2 * (kEntryBytes + HeapBytes(Pack(cells))) + texts;
+void Timeline::PinTexts(const Key& key, const Cells& cells) {
+  latest_bytes_ += BytesInBoth(cells);
+  ForEachText(key, cells, [this](TextId id) { texts_.Pin(id); });
+}
+
+void Timeline::UnpinTexts(const Key& key, const Cells& cells) {
+  latest_bytes_ -= BytesInBoth(cells);
+  ForEachText(key, cells, [this](TextId id) { texts_.Unpin(id); });
 }
 
 // An eighth of the memory stays for changes, however many subjects there are.
 bool Timeline::HasRoomFor(const Key& key, const Cells& cells) const {
-  std::size_t others = latest_bytes_;
+  std::size_t bytes = latest_bytes_ + texts_.pinned_bytes() + BytesInBoth(cells);
   if (const auto known = latest_.find(key); known != latest_.end())
-    others -= RecordCost(key, Unpack(known->second));
-  return others + RecordCost(key, cells) <= max_bytes_ - max_bytes_ / 8;
+    bytes -= BytesInBoth(Unpack(known->second));
+  ForEachText(key, cells, [&](TextId id) {
+    if (!texts_.IsPinned(id)) bytes += Texts::CostOf(texts_.Of(id));
+  });
+  return bytes <= max_bytes_ - max_bytes_ / 8;
 }
 
 void Timeline::Put(const Key& key, const Cells& cells, PackedFrame& frame) {
@@ -122,14 +137,14 @@ void Timeline::Append(WallTime at, const Subject& subject, const std::optional<V
   const Cells before = was_there ? Unpack(known->second) : Cells();
   if (values && fits) {
     if (const Cells changes = Difference(before, cells); !was_there || !changes.empty()) {
-      if (was_there) latest_bytes_ -= RecordCost(key, before);
-      latest_bytes_ += RecordCost(key, cells);
       Record(at, key, /*gone=*/false, changes);
+      if (was_there) UnpinTexts(key, before);
+      PinTexts(key, cells);
       Put(key, cells, latest_);
     }
   } else if (was_there) {
-    latest_bytes_ -= RecordCost(key, before);
     Record(at, key, /*gone=*/true, {});
+    UnpinTexts(key, before);
     Erase(key, latest_);
   }
   ReleaseTexts(cells);
@@ -165,28 +180,47 @@ std::optional<std::vector<Change>> Timeline::Since(const Cursor& cursor) const {
   return since;
 }
 
-Moment Timeline::At(WallTime t) const {
+std::pair<WallTime, Cursor> Timeline::Visit(WallTime t,
+                                            const std::function<void(const Sight&)>& see) const {
   t = std::max(t, begin_.value_or(t));
   const auto after = std::ranges::upper_bound(changes_, t, {}, &PackedChange::at);
   const auto count = static_cast<std::size_t>(after - changes_.begin());
-  std::map<Key, Cells> state;
-  for (const auto& [key, packed] : base_) state.emplace(key, Unpack(packed));
+  PackedFrame state = base_;
   for (std::size_t index = 0; index < count; ++index) {
     const PackedChange& change = changes_[index];
     if (change.gone) {
       state.erase(change.key);
     } else {
-      Cells& cells = state[change.key];
-      cells = Changed(cells, Unpack(change.values));
+      std::string& packed = state[change.key];
+      packed = Pack(Changed(Unpack(packed), Unpack(change.values)));
     }
   }
-  Moment moment{
-      .at = std::max(t, begin_.value_or(t)), .cursor = {replica_, dropped_ + count}, .frame = {}};
-  for (const auto& [key, cells] : state) {
-    Values& values = moment.frame[SubjectOf(key)];
-    for (const Cell& cell : cells)
-      values.emplace_hint(values.end(), cell.field, ToValue(cell, texts_));
+  std::vector<const PackedFrame::value_type*> sorted;
+  sorted.reserve(state.size());
+  for (const auto& entry : state) sorted.push_back(&entry);
+  std::ranges::sort(sorted, {}, [this](const PackedFrame::value_type* entry) {
+    const Key& key = entry->first;
+    return std::tuple<Kind, std::string_view, std::string_view>(key.kind, texts_.Of(key.name),
+                                                                texts_.Of(key.node));
+  });
+  for (const auto* entry : sorted) {
+    const Key& key = entry->first;
+    const Cells cells = Unpack(entry->second);
+    see({.kind = key.kind,
+         .name = texts_.Of(key.name),
+         .node = texts_.Of(key.node),
+         .cells = cells});
   }
+  return {t, {replica_, dropped_ + count}};
+}
+
+Moment Timeline::At(WallTime t) const {
+  Moment moment;
+  std::tie(moment.at, moment.cursor) = Visit(t, [&](const Sight& sight) {
+    Values& values = moment.frame[{.kind = sight.kind, .name = sight.name, .node = sight.node}];
+    for (const Cell& cell : sight.cells)
+      values.emplace_hint(values.end(), cell.field, ToValue(cell, texts_));
+  });
   return moment;
 }
 

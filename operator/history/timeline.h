@@ -4,9 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "operator/history/packed.h"
@@ -29,6 +31,14 @@ struct Moment {
   Frame frame;
 };
 
+// A subject at one moment, with its values as they are kept.
+struct Sight {
+  Kind kind{};
+  const std::string& name;
+  const std::string& node;
+  const Cells& cells;
+};
+
 // The newest changes of the cluster's state, as many as fit in a bounded memory, and the state
 // before the first of them, which moves forward as old changes are dropped. One thread.
 class Timeline {
@@ -48,6 +58,10 @@ class Timeline {
   std::optional<std::vector<Change>> Since(const Cursor& cursor) const;
   // The state at `t`; if `t` is before begin(), the state at begin().
   Moment At(WallTime t) const;
+  // The same without copies: calls `see` with each subject, in the order of Subject. Returns the
+  // time and the place of the state.
+  std::pair<WallTime, Cursor> Visit(WallTime t, const std::function<void(const Sight&)>& see) const;
+  const Texts& texts() const { return texts_; }
 
   // The earliest time at which the state is known; nullopt while nothing is recorded.
   std::optional<WallTime> begin() const { return begin_; }
@@ -84,7 +98,8 @@ class Timeline {
   void ReleaseTexts(const Cells& cells);
   Subject SubjectOf(const Key& key) const;
   Change Unpacked(std::size_t index) const;
-  std::size_t RecordCost(const Key& key, const Cells& cells) const;
+  void PinTexts(const Key& key, const Cells& cells);
+  void UnpinTexts(const Key& key, const Cells& cells);
 
   const std::string replica_;
   const std::size_t max_bytes_;
@@ -96,7 +111,8 @@ class Timeline {
   std::uint64_t dropped_ = 0;  // changes that are part of base_
   std::uint64_t refused_ = 0;
   std::size_t packed_bytes_ = 0;  // of both frames and all changes, without their texts
-  std::size_t latest_bytes_ = 0;  // what latest_ would need alone, with base_ equal to it
+  // The memory of latest_ and an equal base_, without their texts, which are pinned.
+  std::size_t latest_bytes_ = 0;
 };
 
 }  // namespace pliant::history

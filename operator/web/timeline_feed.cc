@@ -87,14 +87,7 @@ ServerResponse TimelineFeed::Answer(const ServerRequest& request) const {
   if (!from) return WrongQuery();
   if (!timeline_.begin())
     return ErrorResponse(503, "nothing was recorded yet: the operator still lists objects");
-  const history::Moment moment = timeline_.At(*from);
-  std::string body = history::EncodeMoment(moment, /*open=*/true);
-  body +=
-      Format(",\"begin\":{},\"now\":{},\"changes\":", timeline_.begin()->time_since_epoch().count(),
-             now_.time_since_epoch().count());
-  body += history::EncodeChanges(*timeline_.Since(moment.cursor));
-  body += "}";
-  return {.body = std::move(body)};
+  return {.body = history::EncodeTimeline(timeline_, *from, now_)};
 }
 
 // Null: too many frames are being sent.

@@ -13,22 +13,28 @@ namespace pliant::history {
 namespace {
 using nlohmann::json;
 
-TEST(EncodeTest, AMoment) {
-  const Moment moment{
-      .at = kStart,
-      .cursor = {"op-0_1f", 42},
-      .frame = {{{Kind::kJob, "team-a/digits", ""},
-                 {{Field::kPhase, std::string("Running")}, {Field::kLoss, 0.25}}},
-                {{Kind::kHeld, "team-a/digits", "gpu-1"}, {{Field::kGpus, std::int64_t{4}}}},
-                {{Kind::kHeld, "team-a/digits", "gpu-2"}, {{Field::kGpus, std::int64_t{2}}}},
-                {{Kind::kHeld, "team-b/other", "gpu-2"}, {{Field::kGpus, std::int64_t{1}}}},
-                {{Kind::kNode, "gpu-1", ""}, {{Field::kGpus, std::int64_t{8}}}}}};
-  const json want = json::parse(R"({"replica":"op-0_1f","sequence":42,"from":1800000000000,"frame":{
-      "job":{"team-a/digits":{"phase":"Running","loss":0.25}},
+TEST(EncodeTest, AStateAndTheChangesAfterIt) {
+  Timeline timeline("op-0_1f");
+  const auto gpus = [](std::int64_t count) { return Values{{Field::kGpus, count}}; };
+  // Not in the order of their names.
+  timeline.Append(kStart, {Kind::kNode, "gpu-1", ""}, gpus(8));
+  timeline.Append(kStart, {Kind::kHeld, "team-b/other", "gpu-2"}, gpus(1));
+  timeline.Append(kStart, {Kind::kHeld, "team-a/digits", "gpu-2"}, gpus(2));
+  timeline.Append(kStart, {Kind::kHeld, "team-a/digits", "gpu-1"}, gpus(4));
+  timeline.Append(kStart, {Kind::kJob, "team-b/other", ""}, Values{});
+  timeline.Append(kStart, {Kind::kJob, "team-a/digits", ""},
+                  Values{{Field::kPhase, std::string("Running")}, {Field::kLoss, 0.25}});
+  timeline.Append(kStart + std::chrono::seconds(5), {Kind::kJob, "team-b/other", ""}, std::nullopt);
+  const json want = json::parse(R"({"replica":"op-0_1f","sequence":6,"from":1800000001000,
+      "begin":1800000000000,"now":1800000009000,"frame":{
+      "job":{"team-a/digits":{"phase":"Running","loss":0.25},"team-b/other":{}},
       "held":{"team-a/digits":{"gpu-1":{"gpus":4},"gpu-2":{"gpus":2}},"team-b/other":{"gpu-2":{"gpus":1}}},
-      "node":{"gpu-1":{"gpus":8}}}})");
-  EXPECT_EQ(json::parse(EncodeMoment(moment)), want);
-  EXPECT_EQ(json::parse(EncodeMoment(moment, /*open=*/true) + "}"), want);
+      "node":{"gpu-1":{"gpus":8}}},
+      "changes":[{"at":1800000005000,"job":"team-b/other","set":null}]})");
+  const std::string text =
+      EncodeTimeline(timeline, kStart + std::chrono::seconds(1), kStart + std::chrono::seconds(9));
+  EXPECT_EQ(json::parse(text), want);
+  EXPECT_EQ(json::parse(EncodeTimeline(Timeline("r"), kStart, kStart))["frame"], json::object());
 }
 
 TEST(EncodeTest, Changes) {

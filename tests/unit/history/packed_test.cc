@@ -68,5 +68,20 @@ TEST(TextsTest, ATextIsHeldOnceAndUntilItsLastUserLeaves) {
   EXPECT_EQ(texts.Use("Queued"), first) << "the number is free";
 }
 
+TEST(TextsTest, PinnedTextsAreCountedOnce) {
+  Texts texts;
+  const TextId first = texts.Use("FairShare");
+  texts.Use("Queued");
+  EXPECT_EQ(texts.pinned_bytes(), 0);
+  texts.Pin(first);
+  texts.Pin(first);
+  EXPECT_EQ(texts.pinned_bytes(), Texts::CostOf("FairShare"));
+  texts.Unpin(first);
+  EXPECT_TRUE(texts.IsPinned(first));
+  texts.Unpin(first);
+  EXPECT_FALSE(texts.IsPinned(first));
+  EXPECT_EQ(texts.pinned_bytes(), 0);
+}
+
 }  // namespace
 }  // namespace pliant::history

@@ -103,5 +103,25 @@ TEST(TimelineTest, ManySubjectsDoNotGrowTheMemory) {
   EXPECT_EQ(timeline.At(kStart + 3s).frame.size(), 2);
 }
 
+TEST(TimelineTest, TenThousandJobsFit) {
+  Timeline timeline("r");
+  for (int i = 0; i < 1000; ++i) {
+    const std::string node = Format("gpu-node-{:04}", i);
+    const std::string job = Format("team-{:02}/language-model-{:05}", i % 20, i);
+    timeline.Append(kStart, {Kind::kNode, node, ""}, Gpus(8));
+    timeline.Append(kStart, {Kind::kHeld, job, node}, Gpus(8));
+  }
+  for (int i = 0; i < 10'000; ++i) {
+    timeline.Append(kStart, {Kind::kJob, Format("team-{:02}/language-model-{:05}", i % 20, i), ""},
+                    Values{{Field::kQueue, Format("team-{:02}", i % 20)},
+                           {Field::kPhase, std::string("Running")},
+                           {Field::kCreated, std::int64_t{1'800'000'000'000} + i},
+                           {Field::kReason, Format("{} {}", i, std::string(120, 'x'))},
+                           {Field::kLoss, 1.0 / (i + 1)}});
+  }
+  EXPECT_EQ(timeline.refused(), 0);
+  EXPECT_EQ(timeline.dropped(), 0);
+}
+
 }  // namespace
 }  // namespace pliant::history
