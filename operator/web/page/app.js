@@ -6,7 +6,7 @@ import { JobPanel, byId, drawDetail, drawEvents, drawQueues, element, when } fro
 import { History } from "./state.js";
 import { follow } from "./stream.js";
 
-const MAX_BANDS = 30; // jobs with a band of their own
+const MAX_BANDS = 20; // jobs with a band of their own
 const MIN_BRUSH = 5; // pixels
 const WINDOW_FROM_SERVER = 24 * 3600e3;
 
@@ -94,22 +94,22 @@ function drawMoment() {
     : `${when(mark)}: this replica recorded nothing before ${when(history.begin)}`;
   const legend = [];
   const rows = [];
-  sight.bands.forEach((band, index) => {
+  sight.bands.forEach((band) => {
     if (Math.max(...band.gpus) === 0) return;
     const name = band.kind === "others" ? `${band.label} of ${band.queue}` : band.label;
     const item = element("li", "", { title: band.queue });
     const sample = element("canvas", "", { "aria-hidden": "true" });
     item.append(sample, name);
-    legend.push([item, sample, band, index]);
+    legend.push([item, sample, band]);
     const row = element("tr");
     row.append(element("td", band.queue || "–"), element("td", band.label),
       element("td", String(band.gpus[column]), { class: "number" }));
     rows.push(row);
   });
   byId("legend").replaceChildren(...legend.map(([item]) => item));
-  for (const [, sample, band, index] of legend) {
+  for (const [, sample, band] of legend) {
     const { context, width, height } = prepared(sample);
-    context.fillStyle = fillOfBand(context, band, index);
+    context.fillStyle = fillOfBand(context, band);
     context.fillRect(0, 0, width, height);
   }
   byId("stack-table").tBodies[0].replaceChildren(...rows);

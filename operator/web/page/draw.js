@@ -25,7 +25,7 @@ export function prepared(canvas) {
 const LINES = [[], [[0, 8, 8, 0]], [[4, 0, 4, 8]], [[0, 4, 8, 4]], [[0, 0, 8, 8]], [[0, 4, 8, 4], [4, 0, 4, 8]]];
 const patterns = new Map();
 
-// The fill of a band by its number: one of six colours with one of six patterns.
+// The fill of a number: one of six colours with one of six patterns.
 export function bandFill(context, index) {
   const { colour: base, pattern } = fillOf(index);
   if (pattern === 0) return base;
@@ -49,8 +49,8 @@ export function bandFill(context, index) {
   return context.createPattern(patterns.get(key), "repeat");
 }
 
-export function fillOfBand(context, band, index) {
-  return band.kind === "job" || band.kind === "others" ? bandFill(context, index) : colour(band.kind);
+export function fillOfBand(context, band) {
+  return band.kind === "job" || band.kind === "others" ? bandFill(context, band.fill) : colour(band.kind);
 }
 
 function clock(time, length) {
@@ -60,12 +60,13 @@ function clock(time, length) {
   return new Intl.DateTimeFormat(undefined, options).format(time);
 }
 
-// Hatches the times before the history begins: they are not known.
-function drawUnknown(context, view, x, height, begin) {
+// Shades the times before the history begins: they are not known.
+function drawUnknown(context, view, x, height, begin, label = true) {
   const right = Math.min(x(begin), x(view.end));
   if (right <= x(view.begin)) return;
   context.fillStyle = colour("unknown");
   context.fillRect(x(view.begin), 0, right - x(view.begin), height);
+  if (!label) return;
   context.fillStyle = colour("quiet");
   context.textAlign = "right";
   if (right - x(view.begin) > 90) context.fillText("not recorded", right - 6, 16);
@@ -81,8 +82,8 @@ export function drawStack(canvas, view, sight, history, mark, brush) {
   const y = (gpus) => bottom - (gpus / top) * (bottom - 8);
   const count = sight.bands[0]?.gpus.length ?? 0;
   const columnWidth = (width - LEFT) / Math.max(count, 1);
-  sight.bands.forEach((band, index) => {
-    context.fillStyle = fillOfBand(context, band, index);
+  sight.bands.forEach((band) => {
+    context.fillStyle = fillOfBand(context, band);
     context.beginPath();
     for (let i = 0; i < count; ) {
       let end = i + 1;
@@ -138,7 +139,7 @@ export function drawStack(canvas, view, sight, history, mark, brush) {
 export function drawLane(canvas, view, pieces, largest, begin) {
   const { context, width, height } = prepared(canvas);
   const x = (time) => ((time - view.begin) / (view.end - view.begin)) * width;
-  drawUnknown(context, view, x, height, begin);
+  drawUnknown(context, view, x, height, begin, false);
   for (const piece of pieces) {
     const thick = piece.gpus > 0 ? Math.max((piece.gpus / Math.max(largest, 1)) * height, 3) : 2;
     context.fillStyle = colour(piece.state);

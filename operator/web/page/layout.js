@@ -12,6 +12,13 @@ export function fillOf(index) {
   };
 }
 
+// The number of a name's fill: it stays the same while other jobs come and go. FNV-1a.
+export function fillNumber(name) {
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < name.length; i++) hash = Math.imul(hash ^ name.charCodeAt(i), 0x01000193) >>> 0;
+  return hash % (COLOURS.length * PATTERNS);
+}
+
 // Jobs that held GPUs within [begin, end], with their GPUs at each of `count` moments.
 function jobSamples(history, begin, end, count) {
   const step = (end - begin) / count;
@@ -37,7 +44,7 @@ const byName = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
 
 // The bands of the stacked area, from below: jobs grouped by queue, then GPUs of other workloads,
 // yielded ones, and idle ones. The `maxJobs` largest jobs have bands of their own; the others of a
-// queue are one band. Each band: {kind, queue, label, jobs, gpus, base}; `base` is the sum below.
+// queue are one band. Each band: {kind, queue, label, jobs, gpus, base, fill}; `base` is the sum below.
 export function stack(history, begin, end, count, maxJobs) {
   const jobs = jobSamples(history, begin, end, count);
   jobs.sort((a, b) => b.area - a.area || byName(a.job, b.job));
@@ -47,13 +54,13 @@ export function stack(history, begin, end, count, maxJobs) {
   for (const queue of queues) {
     const mine = jobs.filter((each) => each.queue === queue);
     for (const each of mine.filter(({ job }) => large.has(job)).sort((a, b) => byName(a.job, b.job)))
-      bands.push({ kind: "job", queue, label: each.job, jobs: 1, gpus: each.gpus });
+      bands.push({ kind: "job", queue, label: each.job, jobs: 1, gpus: each.gpus, fill: fillNumber(each.job) });
     const small = mine.filter(({ job }) => !large.has(job));
     if (small.length === 0) continue;
     const gpus = new Float64Array(count);
     for (const each of small) each.gpus.forEach((value, i) => (gpus[i] += value));
     const label = small.length === 1 ? "1 other" : `${small.length} others`;
-    bands.push({ kind: "others", queue, label, jobs: small.length, gpus });
+    bands.push({ kind: "others", queue, label, jobs: small.length, gpus, fill: fillNumber(queue) });
   }
   const step = (end - begin) / count;
   const samples = (track) => {
