@@ -25,6 +25,7 @@ const jobs = new JobPanel((name) => select(name));
 function select(name) {
   selected = name;
   jobs.selected = name;
+  byId("detail").hidden = name === null; // a hidden title takes no focus
   draw();
   if (name !== null) byId("detail-title").focus();
 }
@@ -131,6 +132,7 @@ canvas.addEventListener("pointermove", (event) => {
 });
 canvas.addEventListener("pointerup", (event) => {
   if (brush === null) return;
+  brush[1] = event.offsetX;
   const [from, to] = [Math.min(...brush), Math.max(...brush)].map((x) => timeAt(Math.max(x, LEFT)));
   const isBrush = Math.abs(brush[1] - brush[0]) >= MIN_BRUSH;
   brush = null;

@@ -189,7 +189,8 @@ export function drawQueues(history, view, mark) {
   }
   if (rows.length === 0) {
     const row = element("tr");
-    row.append(element("td", "no queues at the time mark: all jobs share by the built-in one", { colspan: 9 }));
+    const why = mark < history.begin ? "not recorded" : "no queues at the time mark: all jobs share by the built-in one";
+    row.append(element("td", why, { colspan: 9 }));
     rows.push(row);
   }
   byId("queues").tBodies[0].replaceChildren(...rows);
