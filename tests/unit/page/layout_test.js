@@ -36,6 +36,15 @@ test("small jobs are one band for each queue", () => {
     [["even", "24 others", 24], ["odd", "24 others", 24]]);
 });
 
+test("a job keeps its fill while others come and go", () => {
+  const fills = (jobs) => Object.fromEntries(
+    stack(history(jobs), 0, 1000, 1, 10).bands.map(({ label, fill }) => [label, fill]));
+  const alone = fills([["a/y", "q", 2]])["a/y"];
+  equal(fills([["a/x", "q", 9], ["a/y", "q", 2], ["b/z", "other", 1]])["a/y"], alone);
+  const many = fills(Array.from({ length: 10 }, (_, i) => [`a/${i}`, "q", 1]));
+  equal(new Set(Object.values(many)).size > 5, true, "fills differ");
+});
+
 test("no band is negative, even while pods and nodes disagree", () => {
   const shrunk = history([["a/x", "q", 60]], [{ at: 500, node: "n", set: { gpus: 10, used: 40 } }]);
   const { bands } = stack(shrunk, 0, 1000, 4, 10);
