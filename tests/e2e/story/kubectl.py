@@ -1,10 +1,15 @@
 """Runs kubectl as a user would."""
 
 import json
+import os
 import subprocess
 from collections.abc import Mapping
+from pathlib import Path
 
 from .errors import StoryError
+
+
+_PLUGINS = Path(__file__).resolve().parents[3] / "cli"  # has kubectl-pliant
 
 
 class Kubectl:
@@ -34,6 +39,20 @@ class Kubectl:
             text=True,
             check=False,
         )
+
+    def pliant(self, command: str, *arguments: str) -> str:
+        """Runs `kubectl pliant` of this checkout."""
+        path = os.pathsep.join([str(_PLUGINS), str(Path(self._program).parent), os.environ["PATH"]])
+        result = subprocess.run(
+            [self._program, "pliant", command, "--namespace", self._namespace, *arguments],
+            env={**os.environ, "PATH": path},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if result.returncode != 0:
+            raise StoryError(f"kubectl pliant {command} {' '.join(arguments)}: {result.stderr.strip()}")
+        return result.stdout
 
     def json(self, *arguments: str) -> Mapping:
         return json.loads(self.run(*arguments, "-o", "json"))

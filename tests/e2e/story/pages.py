@@ -115,11 +115,13 @@ class _Shell:
     def __init__(self, folder: Path, screen: Screen) -> None:
         self._folder = folder
         self._screen = screen
-        (folder / "manifests").symlink_to(REPO / "manifests")
+        for part in ("manifests", "cli"):
+            (folder / part).symlink_to(REPO / part)
         kubeconfig = folder / "kubeconfig"
         shutil.copy(os.environ["KUBECONFIG"], kubeconfig)
         programs = Path(os.environ["PLIANT_KUBECTL"]).parent
-        self._environment = {**os.environ, "KUBECONFIG": str(kubeconfig), "PATH": f"{programs}:{os.environ['PATH']}"}
+        path = os.pathsep.join([str(programs), str(REPO / "cli"), os.environ["PATH"]])
+        self._environment = {**os.environ, "KUBECONFIG": str(kubeconfig), "PATH": path}
         self._variables: dict[str, str] = {}
         self.problems: list[str] = []  # empty if all commands succeed
 

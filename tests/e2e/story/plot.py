@@ -82,9 +82,12 @@ class _Plot:
         self._until({self._first: 4, second: 4})
 
     def second_gets_priority(self) -> None:
-        second, patch = self._second, '{"spec":{"priority":10000}}'
-        command = ("patch", "elastictrainingjob", second, "--type=merge", "-p", patch)
-        self._act(f"3. kubectl patch {second} {patch}", "priority 2", lambda: self._stage.kubectl.run(*command))
+        second, priority = self._second, "10000"
+
+        def act() -> None:
+            self._screen.say(f"   {self._stage.kubectl.pliant('priority', second, priority).strip()}")
+
+        self._act(f"3. kubectl pliant priority {second} {priority}", "priority 2", act)
         self._until({self._first: 3, second: 5})
 
     def first_ends(self) -> None:

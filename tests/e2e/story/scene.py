@@ -62,8 +62,7 @@ class Scene:
 
     def suspend(self) -> Training:
         """Suspends the job and waits until none of its learners runs."""
-        self.say(f"kubectl patch {self.name}: suspend")
-        self.patch('{"spec":{"suspend":true}}')
+        self._run_pliant("suspend")
         return self.wait(
             "it is suspended and holds no GPU", lambda each: each.job.phase == "Suspended" and each.gpus_held == 0
         )
@@ -71,12 +70,15 @@ class Scene:
     def resume(self, learners: int) -> Training:
         """Resumes the job and waits until it trains on this number of learners."""
         before = self.now().progress
-        self.say(f"kubectl patch {self.name}: resume")
-        self.patch('{"spec":{"suspend":false}}')
+        self._run_pliant("resume")
         return self.wait(
             f"it trains on {learners} GPUs again",
             lambda each: each.trains_on(learners) and differs(each.progress, before),
         )
+
+    def _run_pliant(self, command: str) -> None:
+        self.say(f"kubectl pliant {command} {self.name}")
+        self.say(f"   {self.stage.kubectl.pliant(command, self.name).strip()}")
 
     def learners(self) -> list[Pod]:
         """The learners that hold a GPU now."""
