@@ -15,7 +15,7 @@ class UiTest(ProgramTest):
         """Its first line."""
         self.process = self.cluster.start(["ui", *arguments], **environment)
         self.addCleanup(self.process.wait)
-        self.addCleanup(self.process.kill)
+        self.addCleanup(self.process.terminate)  # not killed: it ends the kubectl that it started
         assert self.process.stdout and self.process.stderr
         self.addCleanup(self.process.stdout.close)
         self.addCleanup(self.process.stderr.close)
