@@ -25,6 +25,18 @@ bool IsEvicted(const api::JobStatus& status) {
          reason == ToString(planner::ReasonCode::kReleased);
 }
 
+// Whether the job had a coordinator and needs one. It has none before the first one was made, which
+// the API server may refuse, nor after its learners have left.
+bool HadCoordinator(const api::JobStatus& before, const api::JobStatus& after) {
+  if (before.share.desired_learners == 0) return false;
+  const auto is_told = [](const api::JobStatus& status) {
+    const std::string problem = ReasonOf(status, kConditionProgressing);
+    return problem == "PlanRefused" || problem == "CoordinatorUnreachable" ||
+           problem == "CoordinatorOutdated";
+  };
+  return before.learners > 0 || is_told(before) || is_told(after);
+}
+
 bool IsPhaseName(const std::string& reason, const api::JobStatus& status) {
   return reason == ToString(status.phase);
 }
@@ -63,9 +75,8 @@ std::vector<ObjectEvent> EventsOf(const api::JobStatus& before, const api::JobSt
                       .note = Format("from {} to {} learners: {}", before.share.desired_learners,
                                      after.share.desired_learners, after.reason)});
   }
-  // Before it trains, and after its learners have left, it has none that could be replaced.
-  if (after.objects.coordinator_term > before.objects.coordinator_term && before.learners > 0 &&
-      before.share.desired_learners > 0) {
+  if (after.objects.coordinator_term > before.objects.coordinator_term &&
+      HadCoordinator(before, after)) {
     events.push_back(
         {.reason = "CoordinatorReplaced",
          .note = Format("the coordinator of term {} takes over", after.objects.coordinator_term)});

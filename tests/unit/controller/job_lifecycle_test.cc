@@ -126,6 +126,15 @@ TEST(JobEvents, SayWhatHappened) {
          after.objects.coordinator_term = 2;
        },
        {}},
+      {"one takes over from one that refuses plans",
+       [](auto& before, auto& after) {
+         before.share.desired_learners = after.share.desired_learners = 2;
+         SetCondition(before, kConditionProgressing,
+                      {api::ConditionStatus::kFalse, "PlanRefused", ""}, 1, At(0));
+         after.conditions = before.conditions;
+         after.objects.coordinator_term = 2;
+       },
+       {"CoordinatorReplaced"}},
       {"one takes over while it trains",
        [](auto& before, auto& after) {
          before.learners = before.share.desired_learners = after.share.desired_learners = 2;
