@@ -89,7 +89,7 @@ class DocumentsTest(unittest.TestCase):
     def test_patches_change_what_is_in_the_schema(self) -> None:
         schema = documents.job_schema()
         found = [(each, number, patch) for each in DOCUMENTS for number, patch in documents.patches(each)]
-        self.assertGreater(len(found), 5)
+        self.assertGreater(len(found), 3)
         self.assert_none([
             f"{each.name}:{number}: {problem}"
             for each, number, patch in found
