@@ -127,6 +127,7 @@ void CopyReason(const api::JobStatus& from, api::JobStatus& to) {
 Verdict PlaceOf(const JobView& view, const std::optional<JobPlan>& plan) {
   using enum api::ConditionStatus;
   if (view.job->meta.deleted) return {kFalse, "Deleted", "the job is being deleted"};
+  if (view.job->spec.suspend) return {kFalse, "Suspended", "spec.suspend is true"};
   if (!plan) return {kFalse, "NotAdmitted", "the condition Admitted says why"};
   const std::string reason(ToString(plan->decision.reason.code));
   if (plan->decision.to == 0) return {kFalse, reason, "it has no GPUs: status.reason says why"};

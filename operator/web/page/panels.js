@@ -67,7 +67,8 @@ export class JobPanel {
     Object.assign(this, { history, view, mark });
     this.rows = jobList(history, mark, this.filter.value);
     this.active = Math.min(this.active, Math.max(this.rows.length - 1, 0));
-    byId("job-count").textContent = `${this.rows.length.toLocaleString()} jobs at the time mark`;
+    const count = this.rows.length;
+    byId("job-count").textContent = `${count.toLocaleString()} ${count === 1 ? "job" : "jobs"} at the time mark`;
     this.draw();
   }
 

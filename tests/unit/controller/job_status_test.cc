@@ -183,6 +183,9 @@ TEST(JobStatus, HasPlaceSaysWhyInThePlannersWords) {
   EXPECT_EQ(told(), std::pair(kTrue, std::string("Borrowed")));
   ReportConditions(view, std::nullopt, {}, At(3), status);
   EXPECT_EQ(told(), std::pair(kFalse, std::string("NotAdmitted")));
+  Edit(view.job).spec.suspend = true;  // then it is not planned once its learners have left
+  ReportConditions(view, std::nullopt, {}, At(4), status);
+  EXPECT_EQ(told(), std::pair(kFalse, std::string("Suspended")));
 }
 
 // Numbers of the share change for all jobs when one comes or goes: that alone is no news.
