@@ -392,6 +392,9 @@ class ScenarioTest(unittest.TestCase):
             self.assertEqual(progress["state"], "Completed")
             self.assertEqual(progress["parametersSha256"], expected)
             self.assertEqual(sum(resize["stepsLost"] for resize in progress["resizes"]), 0)
+            if any(line["kind"] == "test" for line in job.metric_lines()):
+                # Learners exit at once after the last one.
+                self.assertEqual(progress["evaluations"][-1]["step"], progress["totalSteps"])
 
     def assert_resumed_at(self, learners, step):
         """One of these learners read the checkpoint of that step; the others got the state from it."""

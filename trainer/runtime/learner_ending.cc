@@ -19,8 +19,9 @@ void LearnerLoop::Impl::Finish() {
   training_->Finish();
   log::Info("all steps done", {{"step", state_.step()}});
   if (view_.rank() == 0) {
-    // The program may have stopped early: report the new total.
-    if (state_.ended_at) session_.SendProgress();
+    // The next heartbeat would come too late for the last evaluation, and for the new total of a
+    // program that stopped early.
+    session_.SendProgress();
     return final_model_.Publish(Label());
   }
   final_model_.Poll();

@@ -105,6 +105,11 @@ export function stateOf(phase, gpus) {
   return WAITING.has(phase) ? "waiting" : "starting";
 }
 
+// The most GPUs in any of the lists: jobs that have ended had some, too.
+export function mostGpus(...lists) {
+  return lists.flat().reduce((most, { gpus }) => Math.max(most, gpus), 1);
+}
+
 // The lane of one job: {from, to, state, gpus} in order of time.
 export function lane(history, job, begin, end) {
   const subject = history.all("job").get(job);

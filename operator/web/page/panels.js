@@ -2,7 +2,7 @@
 // they are set as textContent only.
 
 import { drawCurve, drawLane } from "./draw.js";
-import { jobList, lane, visibleRows } from "./layout.js";
+import { jobList, lane, mostGpus, visibleRows } from "./layout.js";
 import { sentence } from "./state.js";
 
 const ROW = 28; // pixels
@@ -76,12 +76,12 @@ export class JobPanel {
     this.space.style.height = `${this.rows.length * ROW}px`;
     const [first, last] = visibleRows(this.list.scrollTop, this.list.clientHeight, ROW, this.rows.length);
     const shown = this.rows.slice(first, last);
-    const largest = this.rows.reduce((most, { gpus }) => Math.max(most, gpus), 1);
+    const lanes = shown.map(({ name }) => lane(this.history, name, this.view.begin, this.view.end));
+    const largest = mostGpus(this.rows, ...lanes);
     const made = shown.map((row, i) => this.rowOf(row, first + i));
     this.space.replaceChildren(...made);
     made.forEach((each, i) => {
-      const pieces = lane(this.history, shown[i].name, this.view.begin, this.view.end);
-      drawLane(each.querySelector("canvas"), this.view, pieces, largest, this.history.begin);
+      drawLane(each.querySelector("canvas"), this.view, lanes[i], largest, this.history.begin);
     });
     const active = this.rows[this.active];
     if (active) this.list.setAttribute("aria-activedescendant", `job-row-${this.active}`);

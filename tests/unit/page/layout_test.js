@@ -1,5 +1,5 @@
 import {
-  COLOURS, bandAt, fillOf, gpuStep, jobList, lane, stack, timeMarks, visibleRows, zoomed,
+  COLOURS, bandAt, fillOf, gpuStep, jobList, lane, mostGpus, stack, timeMarks, visibleRows, zoomed,
 } from "../../../operator/web/page/layout.js";
 import { History } from "../../../operator/web/page/state.js";
 import { equal, finish, test } from "./check.js";
@@ -104,6 +104,11 @@ test("a stack of 1,000 running jobs among 10,000 takes less than a second", () =
   stack(made, 0, 1000, 1000, 30);
   jobList(made, 1000, "");
   equal(Date.now() - began < 1000, true, `${Date.now() - began} ms`);
+});
+
+test("lanes are as thick as the most GPUs of any, also of jobs that have ended", () => {
+  equal(mostGpus([{ gpus: 0 }, { gpus: 3 }], [{ gpus: 8 }, { gpus: 0 }], []), 8);
+  equal(mostGpus([]), 1);
 });
 
 test("axes have round marks", () => {
