@@ -12,8 +12,8 @@ from .names import job_uid
 from .table import Column, cell, table
 from .world import World
 
-# The operator's note of the event Resizing.
-_RESIZING = re.compile(r"from (\d{1,4}) to (\d{1,4}) learners: (.*)", re.DOTALL)
+# The operator's note of the events Resizing, Reclaimed and Released.
+_RESIZED = re.compile(r"from (\d{1,4}) to (\d{1,4}) learners: (.*)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -32,14 +32,14 @@ def read_event(value: object) -> JobEvent:
     root = Fields(value)
     first = root.time("eventTime") or root.time("firstTimestamp") or root.below("metadata").time("creationTimestamp")
     series = root.below("series")
-    note, reason = root.text("message"), root.text("reason")
-    resized = _RESIZING.fullmatch(note) if note is not None and reason == "Resizing" else None
+    note = root.text("message")
+    resized = _RESIZED.fullmatch(note) if note is not None else None
     return JobEvent(
         first=first,
         last=series.time("lastObservedTime") or root.time("lastTimestamp") or first,
         count=series.integer("count") or root.integer("count") or 1,
         type=root.text("type"),
-        reason=reason,
+        reason=root.text("reason"),
         size=f"{resized[1]} -> {resized[2]}" if resized else "",
         note=resized[3] if resized else note,
         malformed=frozenset(root.malformed),

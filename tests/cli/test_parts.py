@@ -5,7 +5,7 @@ import math
 import unittest
 
 import play  # noqa: F401  (its folder has the package's path)
-from kubectl_pliant import advice, explanation, fields, job_list, server_errors, table, text, times
+from kubectl_pliant import advice, explanation, fields, history, job_list, server_errors, table, text, times
 from kubectl_pliant.efficiency import efficiency
 from kubectl_pliant.errors import CommandError, ForbiddenError, NotFoundError
 from kubectl_pliant.job import Condition, Job, Speed, read_job
@@ -226,6 +226,16 @@ class ServerErrorsTest(unittest.TestCase):
         )  # fmt: skip
         self.assert_is("", CommandError, 1, "kubectl failed: it said nothing, and its exit code is 1")
         self.assertLess(len(server_errors.error_of("x" * 99999, 1).sentence), 700)
+
+
+class HistoryTest(unittest.TestCase):
+    def test_each_change_of_size_has_its_sizes(self) -> None:
+        """The operator names an eviction by its cause."""
+        for reason in ("Resizing", "Reclaimed", "Released"):
+            with self.subTest(reason=reason):
+                event = history.read_event({"reason": reason, "message": "from 4 to 0 learners: checkpointed and queued"})
+                self.assertEqual((event.size, event.note), ("4 -> 0", "checkpointed and queued"))
+        self.assertEqual(history.read_event({"reason": "Started", "message": "8 learners train"}).size, "")
 
 
 class AdviceTest(unittest.TestCase):
