@@ -1,11 +1,11 @@
 #include "operator/api/evaluation.h"
 
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/format.h"
+#include "operator/api/finite_number.h"
 
 namespace pliant::api {
 namespace {
@@ -15,11 +15,6 @@ using nlohmann::json;
 constexpr std::size_t kMaxSumName = 63;
 // More than any coordinator reports.
 constexpr std::size_t kMaxRead = 1024;
-
-std::optional<double> FiniteNumber(Fields& fields, const char* name) {
-  const std::optional<double> number = fields.OptionalNumber(name);
-  return number && std::isfinite(*number) ? number : std::nullopt;
-}
 
 // A program chooses the names.
 bool IsName(const std::string& name) {

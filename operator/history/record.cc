@@ -7,12 +7,10 @@
 #include <utility>
 
 #include "base/utf8.h"
-#include "operator/api/condition.h"
+#include "operator/controller/lifecycle/conditions.h"
 
 namespace pliant::history {
 namespace {
-
-constexpr std::string_view kConditionHasPlace = "HasPlace";
 
 // Values that say nothing are left out.
 class Writer {
@@ -54,7 +52,7 @@ Values RecordOf(const api::ElasticTrainingJob& job) {
   to.Number(Field::kMaxGpus, spec.elastic.max_learners * gpus);
   to.Number(Field::kLearners, status.learners);
   to.Number(Field::kDesired, status.share.desired_learners);
-  if (const auto* place = api::FindCondition(status, kConditionHasPlace))
+  if (const auto* place = api::FindCondition(status, controller::kConditionHasPlace))
     to.Text(Field::kCode, place->reason);
   to.Text(Field::kReason, status.reason);
   to.Time(Field::kStart, status.waiting.estimated.start);

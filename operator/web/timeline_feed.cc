@@ -101,9 +101,8 @@ std::shared_ptr<const std::string> TimelineFeed::Opening(const ServerRequest& re
   }
   std::erase_if(frames_, [](const auto& frame) { return frame.expired(); });
   if (frames_.size() >= kMaxFrames) return nullptr;
-  const ServerResponse answer =
-      Answer({.query = Format("from={}", from.time_since_epoch().count())});
-  auto frame = std::make_shared<const std::string>(Event(timeline_.cursor(), "frame", answer.body));
+  auto frame = std::make_shared<const std::string>(
+      Event(timeline_.cursor(), "frame", history::EncodeTimeline(timeline_, from, now_)));
   frames_.emplace_back(frame);
   return frame;
 }

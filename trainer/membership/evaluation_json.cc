@@ -1,6 +1,5 @@
 #include "trainer/membership/evaluation_json.h"
 
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -12,24 +11,15 @@ using Json = nlohmann::json;
 constexpr std::size_t kMaxSums = 16;  // of one evaluation
 constexpr std::size_t kMaxSumName = 63;
 
-void Put(Json& object, const std::string& name, const std::optional<double>& value) {
-  if (value && std::isfinite(*value)) object[name] = *value;
-}
-
-std::optional<double> NumberIn(JsonFields& fields, std::string_view name) {
-  if (!fields.Has(name)) return std::nullopt;
-  return fields.Number(name);
-}
-
 }  // namespace
 
 Json Encoded(const std::vector<Evaluation>& evaluations) {
   Json list = Json::array();
   for (const Evaluation& evaluation : evaluations) {
     Json item = {{"step", evaluation.step}, {"epoch", evaluation.epoch}};
-    Put(item, "loss", evaluation.loss);
-    Put(item, "accuracy", evaluation.accuracy);
-    for (const auto& [name, sum] : evaluation.sums) Put(item["sums"], name, sum);
+    PutNumber(item, "loss", evaluation.loss);
+    PutNumber(item, "accuracy", evaluation.accuracy);
+    for (const auto& [name, sum] : evaluation.sums) PutNumber(item["sums"], name, sum);
     list.push_back(std::move(item));
   }
   return list;
@@ -41,8 +31,8 @@ std::vector<Evaluation> ReadEvaluations(JsonFields& fields) {
   fields.Objects("evaluations", kEvaluationsKept, [&](JsonFields& each) {
     Evaluation evaluation{.step = each.Unsigned("step"),
                           .epoch = each.Unsigned("epoch"),
-                          .loss = NumberIn(each, "loss"),
-                          .accuracy = NumberIn(each, "accuracy"),
+                          .loss = each.OptionalNumber("loss"),
+                          .accuracy = each.OptionalNumber("accuracy"),
                           .sums = {}};
     if (each.Has("sums")) {
       each.Numbers("sums", kMaxSums, [&](const std::string& name, double sum) {

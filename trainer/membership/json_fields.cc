@@ -113,6 +113,11 @@ void JsonFields::Strings(std::string_view name, std::size_t max_items,
   for (const auto& [key, item] : value->items()) read(key, fields.String(key));
 }
 
+std::optional<double> JsonFields::OptionalNumber(std::string_view name) {
+  if (!Has(name)) return std::nullopt;
+  return Number(name);
+}
+
 void JsonFields::Numbers(std::string_view name, std::size_t max_items,
                          const std::function<void(const std::string&, double)>& read) {
   const Json* value = FindObject(name, max_items);
@@ -133,6 +138,10 @@ const Json* JsonFields::FindObject(std::string_view name, std::size_t max_items)
     return nullptr;
   }
   return value;
+}
+
+void PutNumber(Json& object, const std::string& name, const std::optional<double>& value) {
+  if (value && std::isfinite(*value)) object[name] = *value;
 }
 
 Status ReadJsonObject(std::string_view text, std::size_t max_bytes,

@@ -25,7 +25,8 @@ class JsonFields {
   // These fields must be present.
   std::string String(std::string_view name, std::size_t max_bytes = kMaxTextBytes);
   std::uint64_t Unsigned(std::string_view name);
-  double Number(std::string_view name);  // finite
+  double Number(std::string_view name);                         // finite
+  std::optional<double> OptionalNumber(std::string_view name);  // absent: there is no such field
   bool Bool(std::string_view name);
   // Calls `read` with the fields of the object `name`.
   void Object(std::string_view name, const std::function<void(JsonFields&)>& read);
@@ -75,6 +76,9 @@ Result<T> ReadJson(std::string_view text, std::size_t max_bytes,
       ReadJsonObject(text, max_bytes, [&](JsonFields& fields) { value.emplace(read(fields)); }));
   return *std::move(value);
 }
+
+// A number that is unknown, or not finite (a loss that overflowed), is omitted.
+void PutNumber(nlohmann::json& object, const std::string& name, const std::optional<double>& value);
 
 // Writes one line. Never throws: bytes that are not UTF-8 are replaced.
 std::string WriteJson(const nlohmann::json& value);

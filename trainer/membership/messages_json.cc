@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
@@ -109,16 +108,6 @@ CheckpointReport ReadCheckpointReport(JsonFields& fields) {
           .reason = fields.Has("reason") ? fields.String("reason", 64) : ""};
 }
 
-// A number that is unknown, or not finite (a loss that overflowed), is omitted.
-void PutNumber(Json& object, const char* name, const std::optional<double>& value) {
-  if (value && std::isfinite(*value)) object[name] = *value;
-}
-
-std::optional<double> ReadNumber(JsonFields& fields, std::string_view name) {
-  if (!fields.Has(name)) return std::nullopt;
-  return fields.Number(name);
-}
-
 Json ToJson(const Progress::Stats& stats) {
   Json json = {{"epoch", stats.epoch}, {"totalSteps", stats.total_steps}};
   if (stats.samples) json["samples"] = *stats.samples;
@@ -138,9 +127,9 @@ constexpr double kMaxHeartbeatSeconds = 3600;
 Progress::Stats ReadStats(JsonFields& fields) {
   Progress::Stats stats{.epoch = fields.Unsigned("epoch"),
                         .total_steps = fields.Unsigned("totalSteps"),
-                        .loss = ReadNumber(fields, "loss"),
-                        .samples_per_second = ReadNumber(fields, "samplesPerSecond"),
-                        .noise_scale = ReadNumber(fields, "noiseScale")};
+                        .loss = fields.OptionalNumber("loss"),
+                        .samples_per_second = fields.OptionalNumber("samplesPerSecond"),
+                        .noise_scale = fields.OptionalNumber("noiseScale")};
   if (fields.Has("samples")) stats.samples = fields.Unsigned("samples");
   if (fields.Has("batchSize")) stats.batch_size = fields.Unsigned("batchSize");
   stats.evaluations = ReadEvaluations(fields);
@@ -165,7 +154,7 @@ Json ToJson(const TickTimes& times) {
 TickTimes ReadTickTimes(JsonFields& fields) {
   return {.shard_seconds = fields.Number("shardSeconds"),
           .compute_seconds = fields.Number("computeSeconds"),
-          .data_wait_seconds = ReadNumber(fields, "dataWaitSeconds").value_or(0),
+          .data_wait_seconds = fields.OptionalNumber("dataWaitSeconds").value_or(0),
           .wait_seconds = fields.Number("waitSeconds"),
           .commit_seconds = fields.Number("commitSeconds"),
           .sent_bytes = fields.Number("sentBytes"),

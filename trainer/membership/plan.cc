@@ -1,7 +1,6 @@
 #include "trainer/membership/plan.h"
 
 #include <array>
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
@@ -31,22 +30,17 @@ WantedState ReadWantedState(JsonFields& fields) {
   return WantedState::kWanted;
 }
 
-// A number that is unknown or not finite is omitted.
-void Put(Json& object, const char* name, const std::optional<double>& value) {
-  if (value && std::isfinite(*value)) object[name] = *value;
-}
-
 void PutStats(Json& json, const Progress::Stats& stats) {
   json["epoch"] = stats.epoch;
   json["totalSteps"] = stats.total_steps;
   if (stats.samples) json["samples"] = *stats.samples;
-  Put(json, "loss", stats.loss);
-  Put(json, "samplesPerSecond", stats.samples_per_second);
+  PutNumber(json, "loss", stats.loss);
+  PutNumber(json, "samplesPerSecond", stats.samples_per_second);
   if (!stats.evaluations.empty()) {
-    Put(json, "accuracy", stats.evaluations.back().accuracy);
+    PutNumber(json, "accuracy", stats.evaluations.back().accuracy);
     json["evaluations"] = Encoded(stats.evaluations);
   }
-  Put(json, "noiseScale", stats.noise_scale);
+  PutNumber(json, "noiseScale", stats.noise_scale);
   if (stats.batch_size) json["batchSize"] = *stats.batch_size;
   if (stats.learners_asked) json["learnersAsked"] = *stats.learners_asked;
   if (const auto& checkpoint = stats.last_checkpoint) {
@@ -66,8 +60,8 @@ Json ToJson(const Resize& resize) {
                {"requestedUnixSeconds", resize.requested_unix_seconds},
                {"stepsLost", resize.steps_lost},
                {"step", resize.step}};
-  Put(json, "runningUnixSeconds", resize.running_unix_seconds);
-  Put(json, "longestPauseSeconds", resize.longest_pause_seconds);
+  PutNumber(json, "runningUnixSeconds", resize.running_unix_seconds);
+  PutNumber(json, "longestPauseSeconds", resize.longest_pause_seconds);
   return json;
 }
 

@@ -2,17 +2,18 @@
 
 #include <charconv>
 #include <chrono>
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/json.h"
 #include "operator/api/fields.h"
+#include "operator/api/finite_number.h"
 
 namespace pliant::controller {
 namespace {
 
 using api::Fields;
+using api::FiniteNumber;
 
 constexpr std::size_t kMaxLearners = 4096;  // four times what a job may have
 constexpr std::size_t kMaxReportedMessage = 1024;
@@ -27,12 +28,6 @@ std::optional<CoordinatorState> StateOf(std::string_view text) {
     if (name == text) return state;
   }
   return std::nullopt;
-}
-
-// A number that is not finite counts as unknown: NaN would differ from itself on each comparison.
-std::optional<double> FiniteNumber(Fields& fields, const char* name) {
-  const std::optional<double> number = fields.OptionalNumber(name);
-  return number && std::isfinite(*number) ? number : std::nullopt;
 }
 
 // Returns one of a fixed set: the reason comes from a learner, and becomes that of a condition.
