@@ -97,7 +97,7 @@ RUN --mount=type=secret,id=apt-sources,target=/etc/apt/sources.list \
         ca-certificates ccache clang-format clang-tidy cmake curl g++ gdb git iproute2 libboost-dev \
         libboost-system-dev libcli11-dev libcpprest-dev libcurl4-openssl-dev libgmock-dev libgtest-dev libopenblas-pthread-dev \
         librapidcheck-dev libspdlog-dev libssl-dev libtorch-dev libyaml-cpp-dev make mold mypy ninja-build \
-        nlohmann-json3-dev openssl pkg-config procps prometheus-cpp-dev python3 python3-pip python3-scikit-build-core python3-torch \
+        nlohmann-json3-dev nodejs openssl pkg-config procps prometheus-cpp-dev python3 python3-pip python3-scikit-build-core python3-torch \
         python3-yaml zlib1g-dev \
     && rm -rf /var/lib/apt/lists/* /var/cache/apt/*
 # The CUDA compiler, and headers with which tests compare our own declarations. They work without a GPU or a driver.
