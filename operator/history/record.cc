@@ -55,6 +55,10 @@ Values RecordOf(const api::ElasticTrainingJob& job) {
   if (const auto* place = api::FindCondition(status, controller::kConditionHasPlace))
     to.Text(Field::kCode, place->reason);
   to.Text(Field::kReason, status.reason);
+  to.Time(Field::kWaitingSince, status.waiting.since);
+  to.Number(Field::kDemandLearners, status.share.demand_learners);
+  to.Text(Field::kLimitedBy, status.share.limited_by);
+  to.Number(Field::kEntitled, status.share.entitled_gpus);
   to.Time(Field::kStart, status.waiting.estimated.start);
   to.Time(Field::kEnd,
           status.finished() ? status.completion_time : status.waiting.estimated.completion);
@@ -65,9 +69,10 @@ Values RecordOf(const api::ElasticTrainingJob& job) {
   to.Number(Field::kTotalSteps, progress.total_steps);
   to.Number(Field::kEpoch, progress.epoch);
   to.Real(Field::kLoss, progress.loss);
+  if (!progress.evaluations.empty()) to.Real(Field::kTestLoss, progress.evaluations.back().loss);
   to.Real(Field::kAccuracy, progress.accuracy);
   to.Real(Field::kSpeed, progress.samples_per_second);
-  to.Number(Field::kGpus, status.learners * gpus);
+  to.Number(Field::kGpus, status.gpus);
   return to.Done();
 }
 
@@ -113,8 +118,9 @@ Values RecordOf(const api::Node& node, const std::string& pool, std::int64_t gpu
 Values RecordOfHeld(std::int64_t gpus) { return {{Field::kGpus, std::min(gpus, kMaxGpusOfNode)}}; }
 
 Values WithoutStatistics(Values job) {
-  for (const Field field : {Field::kStart, Field::kEnd, Field::kStep, Field::kTotalSteps,
-                            Field::kEpoch, Field::kLoss, Field::kAccuracy, Field::kSpeed}) {
+  for (const Field field :
+       {Field::kEntitled, Field::kStart, Field::kEnd, Field::kStep, Field::kTotalSteps,
+        Field::kEpoch, Field::kLoss, Field::kTestLoss, Field::kAccuracy, Field::kSpeed}) {
     job.erase(field);
   }
   return job;

@@ -10,12 +10,13 @@ constexpr std::array<std::string_view, kKinds> kKindNames = {"job", "held", "que
                                                              "node"};
 
 constexpr std::array<std::string_view, kFields> kFieldNames = {
-    "queue",   "phase",      "priority", "created", "minGpus",    "maxGpus", "learners",
-    "desired", "code",       "reason",   "start",   "end",        "resizes", "restarts",
-    "step",    "totalSteps", "epoch",    "loss",    "accuracy",   "speed",   "gpus",
-    "used",    "pool",       "ready",    "weight",  "guaranteed", "limit",   "entitled",
-    "demand",  "allocated",  "borrowed", "lent",    "waiting",    "running", "capacity",
-    "foreign", "yielded",    "reserved"};
+    "queue",      "phase",    "priority", "created",   "minGpus",      "maxGpus",
+    "learners",   "desired",  "code",     "reason",    "waitingSince", "demandLearners",
+    "limitedBy",  "start",    "end",      "resizes",   "restarts",     "step",
+    "totalSteps", "epoch",    "loss",     "testLoss",  "accuracy",     "speed",
+    "gpus",       "used",     "pool",     "ready",     "weight",       "guaranteed",
+    "limit",      "entitled", "demand",   "allocated", "borrowed",     "lent",
+    "waiting",    "running",  "capacity", "foreign",   "yielded",      "reserved"};
 static_assert(std::to_underlying(Kind::kNode) + 1 == kKinds);
 static_assert(std::to_underlying(Field::kReserved) + 1 == kFields);
 

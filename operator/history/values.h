@@ -46,8 +46,11 @@ enum class Field : std::uint8_t {
   kDesired,  // learners
   kCode,     // the reason of the condition HasPlace
   kReason,   // a sentence
-  kStart,    // estimated, as kEnd recorded less often
-  kEnd,      // estimated while it runs, or when it ended
+  kWaitingSince,
+  kDemandLearners,
+  kLimitedBy,  // a planner::GrowthLimit
+  kStart,      // estimated, as kEnd recorded less often
+  kEnd,        // estimated while it runs, or when it ended
   kResizes,
   kRestarts,
   // These are statistics of jobs, which are recorded less often.
@@ -55,6 +58,7 @@ enum class Field : std::uint8_t {
   kTotalSteps,
   kEpoch,
   kLoss,
+  kTestLoss,  // of the last evaluation
   kAccuracy,
   kSpeed,  // samples per second
   // Jobs and nodes have these, in GPUs.
@@ -63,7 +67,7 @@ enum class Field : std::uint8_t {
   // Nodes, queues and pools have some of these.
   kPool,
   kReady,  // 1: the node is ready and schedulable
-  // Queues have these, in GPUs.
+  // Queues have these, in GPUs. Jobs have kEntitled, too, a statistic.
   kWeight,
   kGuaranteed,
   kLimit,
@@ -80,7 +84,7 @@ enum class Field : std::uint8_t {
   kYielded,
   kReserved,
 };
-inline constexpr int kFields = 38;
+inline constexpr int kFields = 42;
 std::string_view ToString(Field field);
 
 using Value = std::variant<std::int64_t, double, std::string>;

@@ -115,11 +115,16 @@ function valuesOf(history, job, time) {
   return {
     Phase: at("phase") ?? "it does not exist",
     Reason: [at("code"), at("reason")].filter(Boolean).join(": ") || "–",
-    GPUs: `${history.gpusOf(job, time)} (${number(at("minGpus"))} to ${number(at("maxGpus"))})`,
-    Learners: `${number(at("learners") ?? 0)}, desired ${number(at("desired") ?? 0)}`,
+    "Waiting since": at("waitingSince") ? dateAndTime(at("waitingSince")) : "–",
+    GPUs: `${history.gpusOf(job, time)} (${number(at("minGpus"))} to ${number(at("maxGpus"))}), ` +
+      `its part of the queue's share: ${number(at("entitled") ?? 0)}`,
+    Learners: `${number(at("learners") ?? 0)}, desired ${number(at("desired") ?? 0)}, ` +
+      `could use ${number(at("demandLearners") ?? 0)}`,
+    "Limited by": at("limitedBy") ?? "–",
     Nodes: nodes || "–",
     Steps: steps,
     Loss: number(at("loss")),
+    "Last evaluation": `loss ${number(at("testLoss"))}, accuracy ${number(at("accuracy"))}`,
     "Estimated start": at("start") ? dateAndTime(at("start")) : "–",
     End: at("end") ? dateAndTime(at("end")) : "–",
     Resizes: `${at("resizes") ?? 0}, restarts ${at("restarts") ?? 0}`,
@@ -142,7 +147,8 @@ export function drawDetail(history, view, mark, live, job) {
       terms.push(element("dt", `at ${when(mark)}`), element("dd", then[name]));
   }
   byId("detail-values").replaceChildren(...terms);
-  for (const [field, title] of [["loss", "Loss"], ["speed", "Samples per second"]]) {
+  for (const [field, title] of [
+    ["loss", "Loss"], ["accuracy", "Accuracy on the test data"], ["speed", "Samples per second"]]) {
     const canvas = byId(field);
     const track = subject?.tracks.get(field);
     drawCurve(canvas, view, track);

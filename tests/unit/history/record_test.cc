@@ -26,6 +26,12 @@ TEST(RecordTest, OfAJob) {
   job.spec.elastic = {.min_learners = 2, .max_learners = 8, .gpus_per_learner = 4};
   job.status.phase = api::JobPhase::kRunning;
   job.status.learners = 3;
+  job.status.gpus = 12;
+  job.status.share.entitled_gpus = 10;
+  job.status.share.demand_learners = 5;
+  job.status.share.limited_by = "Shards";
+  job.status.waiting.since = kStart;
+  job.status.progress.evaluations = {{.step = 3, .loss = 0.75}, {.step = 6, .loss = 0.5}};
   job.status.reason = "it has its share";
   job.status.progress.step = 7;
   job.status.progress.loss = 0.25;
@@ -39,12 +45,19 @@ TEST(RecordTest, OfAJob) {
   EXPECT_EQ(Number(values, Field::kMinGpus), 8);
   EXPECT_EQ(Number(values, Field::kMaxGpus), 32);
   EXPECT_EQ(Number(values, Field::kGpus), 12);
+  EXPECT_EQ(Number(values, Field::kEntitled), 10);
+  EXPECT_EQ(Number(values, Field::kDemandLearners), 5);
+  EXPECT_EQ(Text(values, Field::kLimitedBy), "Shards");
+  EXPECT_EQ(Number(values, Field::kWaitingSince), 1'800'000'000'000);
+  EXPECT_EQ(std::get<double>(values.at(Field::kTestLoss)), 0.5);
   EXPECT_EQ(Number(values, Field::kEnd), 1'800'003'600'000);
   EXPECT_EQ(std::get<double>(values.at(Field::kLoss)), 0.25);
   EXPECT_FALSE(values.contains(Field::kAccuracy));
   const Values without = WithoutStatistics(values);
   EXPECT_FALSE(without.contains(Field::kLoss));
   EXPECT_FALSE(without.contains(Field::kStep));
+  EXPECT_FALSE(without.contains(Field::kEntitled));
+  EXPECT_TRUE(without.contains(Field::kLimitedBy));
   EXPECT_TRUE(without.contains(Field::kGpus));
 }
 
