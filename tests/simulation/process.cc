@@ -99,9 +99,6 @@ void SimCompute::EndOperation() {
 
 void SimCompute::NextShard(const std::shared_ptr<Tick>& tick) {
   if (tick->ticks_aborted || tick->shards == tick->work.tasks.size()) {
-    const bool exchanges =
-        !tick->ticks_aborted && tick->work.device_step && tick->work.device_step->rounds;
-    if (exchanges) return Exchange(tick);
     loop_.PostAfter(delay_(0), [this, tick] { EndTick(tick); });
     return;
   }
@@ -114,20 +111,22 @@ void SimCompute::EndTick(const std::shared_ptr<Tick>& tick) {
     tick->rest(RestOf(*tick));
   } else {
     if (tick->work.device_step) whole_ = tick;
-    tick->done(tick->output);
+    if (tick->work.device_step && tick->work.device_step->rounds) Exchange(tick);
+    tick->calls.done(tick->output);
   }
   EndOperation();
 }
 
 void SimCompute::Exchange(const std::shared_ptr<Tick>& tick) {
-  rounds->Sum(tick->work, tick->output->nodes, [this, tick](Result<FloatBuffer> mean) {
-    if (mean) {
-      tick->output->mean = *std::move(mean);
-      tick->output->nodes.clear();
-    } else {
-      tick->output->rounds_failed = mean.error().message;
-    }
-    EndTick(tick);
+  const FloatBuffer mean(program_.info().gradient_elements);
+  tick->output->mean = mean;
+  tick->exchanging = true;
+  const std::vector<HeldNode> nodes = std::exchange(tick->output->nodes, {});
+  rounds->Sum(tick->work, nodes, [this, tick, mean](const Result<FloatBuffer>& sum) {
+    tick->exchanging = false;
+    if (tick->rest) return tick->rest(RestOf(*tick));
+    if (sum) std::ranges::copy(sum->view(), mean.view().begin());
+    tick->calls.exchanged(sum.transform([](const FloatBuffer&) {}));
   });
 }
 
@@ -140,7 +139,7 @@ void SimCompute::NextPart(const std::shared_ptr<Tick>& tick, Duration every) {
     }
     const NodePart part = std::move(parts.front());
     parts.pop_front();
-    if (!tick->ticks_aborted && !tick->work.device_step) tick->on_part(part);
+    if (!tick->ticks_aborted && !tick->work.device_step) tick->calls.on_part(part);
     NextPart(tick, every);
   });
 }
@@ -172,13 +171,12 @@ TickOutput SimCompute::Run(const Tick& tick, std::size_t shards, const OnPart& o
   return output;
 }
 
-void SimCompute::RunTick(TickWork work, Compute::OnPart on_part, DoneTick done) {
+void SimCompute::RunTick(TickWork work, TickCalls calls) {
   auto tick = std::make_shared<Tick>();
   whole_ = nullptr;
   tick->number = ++ticks_;
   tick->work = std::move(work);
-  tick->on_part = std::move(on_part);
-  tick->done = std::move(done);
+  tick->calls = std::move(calls);
   Enqueue({.tick = std::move(tick), .work = {}});
 }
 
@@ -190,6 +188,11 @@ void SimCompute::AbortTick(std::function<void(TickOutput)> rest) {
   if (running == nullptr) {
     const std::shared_ptr<Tick> whole = std::exchange(whole_, nullptr);
     if (whole == nullptr) return loop_.Post([rest = std::move(rest)] { rest({}); });
+    if (whole->exchanging) {
+      whole->rest = std::move(rest);
+      whole_ = whole;  // a second call replaces `rest`
+      return rounds->Abort([] {});
+    }
     loop_.PostAfter(delay_(0), [this, whole, rest = std::move(rest)] { rest(RestOf(*whole)); });
     return;
   }

@@ -117,7 +117,7 @@ class SimCompute final : public Compute {
   const StateDict& state_shape() const override { return shape_; }
   std::optional<ProgramCall> call() const override;  // only while it computes a shard: other calls
                                                      // take no time
-  void RunTick(TickWork work, Compute::OnPart on_part, DoneTick done) override;
+  void RunTick(TickWork work, TickCalls calls) override;
   void AbortTick(std::function<void(TickOutput)> rest) override;
   void Commit(CommitWork work, Done<CommitOutput> done) override;
   void Evaluated(EvaluationTask evaluation, DoneStatus done) override;
@@ -129,12 +129,12 @@ class SimCompute final : public Compute {
   struct Tick {
     std::uint64_t number = 0;
     TickWork work;
-    Compute::OnPart on_part;
-    DoneTick done;
+    TickCalls calls;
     Result<TickOutput> output;
     std::vector<std::deque<NodePart>> parts;  // per shard: parts not yet reported
     std::size_t shards = 0;                   // computed so far
     bool ticks_aborted = false;
+    bool exchanging = false;
     std::function<void(TickOutput)> rest;
   };
   struct Operation {

@@ -63,8 +63,7 @@ struct NodePart {
 struct TickOutput {
   std::vector<ShardResult> shards;  // of the finished tasks: the first ones, in order
   std::vector<HeldNode> nodes;      // in training: each finished shard is in one of them
-  FloatBuffer mean;                 // on the device: see DeviceStep
-  std::string rounds_failed;        // why there is no mean, though all shards are computed
+  FloatBuffer mean;                 // on the device: see DeviceStep; of rounds, once they are over
   Bytes buffers;                    // written by shard 0; empty if that is not finished
   std::optional<std::uint64_t> checked_shard;  // DigestOfShard
   std::optional<StateDigest> state;            // of the state that the tick began with
@@ -111,13 +110,21 @@ class Compute {
   // Over which the devices of several ranks exchange them. nullptr: they do not.
   virtual Communicators* communicators() { return nullptr; }
 
-  // In training, `on_part` is called for each bucket of each block when it is finished, possibly
-  // while the block's last shard is still being computed. `done` is called last.
-  virtual void RunTick(TickWork work, OnPart on_part, DoneTick done) = 0;
+  struct TickCalls {
+    // In training, for each bucket of each block when it is finished, possibly while the block's
+    // last shard is still being computed.
+    OnPart on_part;
+    // The part of this learner is over.
+    DoneTick done;
+    // In a DeviceStep of rounds, after `done`: they are over. Without an error the mean is there;
+    // otherwise AbortTick hands out the nodes.
+    DoneStatus exchanged = nullptr;
+  };
+  virtual void RunTick(TickWork work, TickCalls calls) = 0;
   // Aborts the queued or running RunTick: its callbacks are no longer called. It ends after the
   // current shard; then `rest` receives what is finished. If no RunTick is running, `rest` receives
   // an empty output; but after a DeviceStep that was not committed, it receives that step's nodes.
-  // A communicator over which the tick exchanged gradients is aborted.
+  // A communicator over which the tick exchanges gradients is aborted.
   virtual void AbortTick(std::function<void(TickOutput)> rest) = 0;
 
   virtual void Commit(CommitWork work, Done<CommitOutput> done) = 0;

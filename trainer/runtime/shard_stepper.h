@@ -20,8 +20,7 @@ namespace pliant {
 // Shared between the thread that computes and others.
 struct TickControl {
   std::atomic<bool> abandoned = false;
-  std::atomic<std::size_t> done = 0;        // number of finished tasks
-  std::atomic<bool> awaits_others = false;  // its own work is done
+  std::atomic<std::size_t> done = 0;  // number of finished tasks
 };
 
 // One learner's part of a tick, shard after shard. For training, `accumulator` has begun with the

@@ -89,7 +89,7 @@ class ThreadedCompute final : public Compute {
       return ProgramCall{.kind = change->kind, .number = operations_, .step = change->step};
     }
     const auto* const tick = std::get_if<RunningTick>(&running_);
-    if (tick == nullptr || control_.awaits_others) return std::nullopt;
+    if (tick == nullptr) return std::nullopt;
     const TickWork& work = tick->asked.work;
     const bool train = work.kind == TickKind::kTrain;
     ProgramCall call{.kind = train ? ProgramCall::Kind::kTrain : ProgramCall::Kind::kEvaluate,
@@ -102,29 +102,29 @@ class ThreadedCompute final : public Compute {
     return call;
   }
 
-  void RunTick(TickWork work, OnPart on_part, DoneTick done) override {
-    Enqueue(
-        AskedTick{.work = std::move(work), .on_part = std::move(on_part), .done = std::move(done)});
+  void RunTick(TickWork work, TickCalls calls) override {
+    Enqueue(AskedTick{.work = std::move(work), .calls = std::move(calls)});
   }
 
   void AbortTick(std::function<void(TickOutput)> rest) override {
     std::erase_if(queue_,
                   [](const Asked& queued) { return std::holds_alternative<AskedTick>(queued); });
-    if (!std::holds_alternative<RunningTick>(running_)) {
-      if (saved_ != nullptr) {
-        saved_ = WhatIsThere(std::move(rest));
-        return;
-      }
-      if (whole_ && idle()) {
-        return SaveWhole(*std::exchange(whole_, std::nullopt), WhatIsThere(std::move(rest)));
-      }
-      return Post([rest = std::move(rest)] { rest({}); });
+    if (const auto* const tick = std::get_if<RunningTick>(&running_)) {
+      CHECK(rest_ == nullptr, "a tick is aborted once");
+      control_.abandoned = true;
+      rest_ = std::move(rest);
+      // Without the others its rounds would not end.
+      if (tick->has_rounds()) communicators()->Abort([] {});
+      return;
     }
-    CHECK(rest_ == nullptr, "a tick is aborted once");
-    control_.abandoned = true;
-    rest_ = std::move(rest);
-    // Without the others its rounds would not end.
-    if (std::get<RunningTick>(running_).has_rounds()) communicators()->Abort([] {});
+    if (ending_) {
+      ending_->done = WhatIsThere(std::move(rest));
+      return;
+    }
+    if (!whole_ || !idle()) return Post([rest = std::move(rest)] { rest({}); });
+    exchanged_ = nullptr;
+    if (exchanging_) communicators()->Abort([] {});
+    HandOut(*std::exchange(whole_, std::nullopt), WhatIsThere(std::move(rest)));
   }
 
   void Commit(CommitWork work, Done<CommitOutput> done) override {
@@ -186,7 +186,12 @@ class ThreadedCompute final : public Compute {
  private:
   struct AskedTick {
     TickWork work;
-    OnPart on_part;
+    TickCalls calls;
+  };
+  // A tick that is over. Its result waits until its memory is no longer in use by an exchange, and
+  // its nodes are copied.
+  struct Ending {
+    Result<TickOutput> output;
     DoneTick done;
   };
   struct RunningTick {
@@ -254,10 +259,10 @@ class ThreadedCompute final : public Compute {
   }
 
   void Begin(AskedTick tick) {
+    CHECK(!exchanging_, "an exchange still reads the sums of the tick before");
     whole_.reset();
     control_.abandoned = false;
     control_.done = 0;
-    control_.awaits_others = false;
     if (tick.work.kind == TickKind::kTrain) {
       accumulator_.Begin(tick.work.logical_shards, tick.work.blocks, tick.work.buckets,
                          tick.work.measure);
@@ -271,13 +276,8 @@ class ThreadedCompute final : public Compute {
         GradientRounds* const rounds = running.device->rounds();
         // Some bucket is missing: they would not end.
         if (rounds != nullptr && !result_) rounds->Abort([] {});
-        on_device_->device.Then([this, &running, rounds](const Status& computed) {
-          if (rounds == nullptr) return OverOnDevice(running, computed, {});
-          control_.awaits_others = true;
-          rounds->WhenOver([this, &running, computed](const Status& exchanged) {
-            OverOnDevice(running, computed, exchanged);
-          });
-        });
+        on_device_->device.Then(
+            [this, &running](const Status& computed) { OverOnDevice(running, computed); });
       });
     });
   }
@@ -314,7 +314,7 @@ class ThreadedCompute final : public Compute {
     }
     for (const NodePart& part : parts) {
       const auto* const tick = std::get_if<RunningTick>(&running_);
-      if (tick != nullptr && rest_ == nullptr) tick->asked.on_part(part);
+      if (tick != nullptr && rest_ == nullptr) tick->asked.calls.on_part(part);
     }
     if (over) End();
   }
@@ -323,33 +323,39 @@ class ThreadedCompute final : public Compute {
   void End() {
     const Lifetime::Watch watch = lifetime_.watch();
     if (auto* const tick = std::get_if<RunningTick>(&running_)) {
-      EndTick(std::move(tick->asked.done));
-      if (!watch.over() && saved_ != nullptr) return;  // the next one begins afterwards
+      EndTick(std::move(tick->asked.calls), tick->device ? tick->device->rounds() : nullptr);
     } else {
       auto& change = std::get<Change>(running_);
       wants_end_ = ended_wanted_;
       const DoneStatus done = std::move(change.done);
       done(std::move(result_));
     }
-    if (!watch.over()) BeginNext();
+    if (!watch.over() && !ending_) BeginNext();
   }
 
-  void EndTick(DoneTick done) {
+  // `rounds`: those of the tick; nullptr: none.
+  void EndTick(TickCalls calls, GradientRounds* rounds) {
     running_ = TickOver{};  // nothing is left to abort
+    exchanging_ = rounds != nullptr;
+    if (exchanging_) {
+      rounds->WhenOver([this](Status exchanged) {
+        Post([this, exchanged = std::move(exchanged)] { OnExchangeOver(exchanged); });
+      });
+    }
     const std::function<void(TickOutput)> rest = std::exchange(rest_, nullptr);
     TickOutput output = std::exchange(output_, {});
-    if (rest != nullptr && output.mean) {
-      SaveWhole(std::move(output), WhatIsThere(rest));
-    } else if (rest != nullptr) {
-      rest(std::move(output));
-    } else if (!result_) {
-      done(std::unexpected(std::move(result_).error()));
-    } else if (!output.rounds_failed.empty()) {
-      SaveWhole(std::move(output), std::move(done));
-    } else {
-      if (output.mean) whole_ = output;
-      done(std::move(output));
-    }
+    if (rest != nullptr) return HandOut(std::move(output), WhatIsThere(rest));
+    if (!result_)
+      return HandOut(std::unexpected(std::move(result_).error()), std::move(calls.done));
+    if (output.mean) whole_ = output;
+    if (exchanging_) exchanged_ = std::move(calls.exchanged);
+    calls.done(std::move(output));
+  }
+
+  void OnExchangeOver(const Status& exchanged) {
+    exchanging_ = false;
+    if (ending_) return ending_->output && ending_->output->mean ? CopyNodes() : EndEnding();
+    if (exchanged_ != nullptr) std::exchange(exchanged_, nullptr)(exchanged);
   }
 
   // Nothing, if nothing could be saved.
@@ -359,20 +365,33 @@ class ThreadedCompute final : public Compute {
     };
   }
 
-  // Gives the nodes of a computed step to `done`, instead of its mean.
-  void SaveWhole(TickOutput output, DoneTick done) {
+  // Gives the output to `done`, at once if nothing of it is awaited; instead of its mean its nodes.
+  void HandOut(Result<TickOutput> output, DoneTick done) {
+    const bool whole = output && output->mean;
+    if (!exchanging_ && !whole) return done(std::move(output));
     running_ = TickOver{};
-    saved_ = std::move(done);
+    ending_ = Ending{.output = std::move(output), .done = std::move(done)};
+    if (!exchanging_) CopyNodes();
+  }
+
+  void CopyNodes() {
+    TickOutput& output = *ending_->output;
     output.mean = {};
     DeviceTick::CopyNodes(accumulator_, on_device_->ForTick(), output.nodes);
-    on_device_->device.Then([this, output = std::move(output)](const Status& saved) {
-      Post([this, output = saved.transform([&] { return output; })] {
-        const Lifetime::Watch watch = lifetime_.watch();
-        const DoneTick end = std::exchange(saved_, nullptr);
-        end(output);
-        if (!watch.over()) BeginNext();
+    on_device_->device.Then([this](Status copied) {
+      Post([this, copied = std::move(copied)] {
+        if (!copied) ending_->output = std::unexpected(copied.error());
+        EndEnding();
       });
     });
+  }
+
+  // The callback may destroy this object.
+  void EndEnding() {
+    const Lifetime::Watch watch = lifetime_.watch();
+    const Ending ending = *std::exchange(ending_, std::nullopt);
+    ending.done(ending.output);
+    if (!watch.over()) BeginNext();
   }
 
   // ---- On the program's thread ----
@@ -399,11 +418,10 @@ class ThreadedCompute final : public Compute {
     return std::make_unique<DeviceTick>(on_device_->ForTick(), work, accumulator_.cells());
   }
 
-  // The device's threads: the tick is computed, and its rounds are over.
-  void OverOnDevice(RunningTick& running, const Status& computed, const Status& exchanged) {
+  // The device's threads: the tick is computed.
+  void OverOnDevice(RunningTick& running, const Status& computed) {
     if (computed) {
       running.stepper.Complete(output_);
-      if (!exchanged && output_.mean) output_.rounds_failed = exchanged.error().message;
     } else {
       output_ = {};
       result_ = computed;
@@ -445,7 +463,9 @@ class ThreadedCompute final : public Compute {
   bool wants_end_ = false;
   std::function<void(TickOutput)> rest_;  // of the aborted tick, until that ends
   std::optional<TickOutput> whole_;       // the last operation: a whole step, not committed
-  DoneTick saved_;                        // its nodes are being copied, for this callback
+  bool exchanging_ = false;               // the rounds of the last tick are not over
+  DoneStatus exchanged_;                  // of that tick, if it was not aborted
+  std::optional<Ending> ending_;
   const Lifetime lifetime_;
 
   // Handed to the program's thread with each operation, and back when that is over. With a device

@@ -21,6 +21,7 @@ void TickRunner::Begin(const Start& tick) {
   samples_computed_ = 0;
   partial_.Ask({});
   mean_ = {};
+  exchanged_ = false;
   const Team& team = *tick_.team;
   const bool train = tick_.plan.kind == TickKind::kTrain;
   round_.Begin(team.tick_map(), tick_.self, train && parts_.compute.info().buffer_bytes > 0,
@@ -81,13 +82,15 @@ void TickRunner::ComputePart() {
   }
   computing_ = true;
   parts_.compute.RunTick(
-      std::move(work), parts_.tasks.Guard<const NodePart&>([this](const NodePart& part) {
-        reduction_.AddLocal(part.node, part.bucket);
-      }),
-      parts_.tasks.Guard<Result<TickOutput>>([this](const Result<TickOutput>& output) {
-        if (!output) return tick_.owner->OnTickFailed(output.error());
-        OnOutput(*output);
-      }));
+      std::move(work),
+      {.on_part = parts_.tasks.Guard<const NodePart&>(
+           [this](const NodePart& part) { reduction_.AddLocal(part.node, part.bucket); }),
+       .done = parts_.tasks.Guard<Result<TickOutput>>([this](const Result<TickOutput>& output) {
+         if (!output) return tick_.owner->OnTickFailed(output.error());
+         OnOutput(*output);
+       }),
+       .exchanged = parts_.tasks.Guard<Status>(
+           [this](const Status& exchanged) { OnExchanged(exchanged); })});
 }
 
 TickWork TickRunner::MakeWork() {
@@ -135,7 +138,6 @@ void TickRunner::OnOutput(const TickOutput& output) {
   computing_ = false;
   const TickKind kind = tick_.plan.kind;
   partial_.Add(kind, tick_.team->map.logical_shards, output);
-  if (!output.rounds_failed.empty()) return tick_.owner->OnRoundsFailed(output.rounds_failed);
   if (parts_.ledger != nullptr && kind == TickKind::kTrain) {
     parts_.ledger->Computed(tick_.membership, tick_.number, ledger_tasks_);
   }
@@ -161,18 +163,31 @@ void TickRunner::OnOutput(const TickOutput& output) {
     mean_ = output.mean;
     partial_.Clear();  // its sums are still on the device
   }
-  tick_.owner->OnComputed();
+  tick_.owner->OnProgress();
+}
+
+void TickRunner::OnExchanged(const Status& exchanged) {
+  exchanged_ = true;
+  if (exchanged) return tick_.owner->OnProgress();
+  mean_ = {};
+  AwaitRest([this, why = exchanged.error().message] { tick_.owner->OnRoundsFailed(why); });
 }
 
 void TickRunner::Abort() {
   const bool on_device = static_cast<bool>(std::exchange(mean_, {}));
   if (!(computing_ || on_device) || std::exchange(aborting_, true)) return;
+  AwaitRest(parts_.aborted);
+}
+
+// `then`: the finished part is saved. A repeated call replaces it.
+void TickRunner::AwaitRest(std::function<void()> then) {
   computing_ = true;
-  parts_.compute.AbortTick(parts_.tasks.Guard<TickOutput>([this](const TickOutput& rest) {
-    computing_ = aborting_ = false;
-    partial_.Add(tick_.plan.kind, tick_.team->map.logical_shards, rest);
-    parts_.aborted();
-  }));
+  parts_.compute.AbortTick(
+      parts_.tasks.Guard<TickOutput>([this, then = std::move(then)](const TickOutput& rest) {
+        computing_ = aborting_ = false;
+        partial_.Add(tick_.plan.kind, tick_.team->map.logical_shards, rest);
+        then();
+      }));
 }
 
 Status TickRunner::OnFrame(int rank, const Frame& frame) {
@@ -200,7 +215,8 @@ MutableBytes TickRunner::ReceiveBufferFor(int rank, const FrameHeader& header, s
 bool TickRunner::complete() const {
   if (committing_ || !round_.done()) return false;
   if (tick_.plan.kind != TickKind::kTrain) return true;
-  return device_step_ ? static_cast<bool>(mean_) : reduction_.done();
+  if (!device_step_) return reduction_.done();
+  return mean_ && (exchanged_ || !device_step_->rounds);
 }
 
 TickOutcome TickRunner::Outcome() const {

@@ -49,8 +49,9 @@ class TickRunner {
     virtual ~Owner() = default;
     // This learner's trailer for the tick, without its shards.
     virtual Trailer MakeTrailer() = 0;
-    // This learner's part is computed and sent.
-    virtual void OnComputed() = 0;
+    // This learner's part is computed and sent, or the devices have exchanged their gradients: the
+    // tick may be complete.
+    virtual void OnProgress() = 0;
     virtual void OnTickFailed(const Error& error) = 0;
     // The devices could not exchange their gradients. This learner's part is saved.
     virtual void OnRoundsFailed(const std::string& why) = 0;
@@ -117,6 +118,8 @@ class TickRunner {
   std::optional<SpotCheck> CheckOfTick() const;
   TickWork MakeWork();
   void OnOutput(const TickOutput& output);
+  void OnExchanged(const Status& exchanged);
+  void AwaitRest(std::function<void()> then);
 
   const Options options_;
   const Parts parts_;
@@ -125,7 +128,8 @@ class TickRunner {
   PartialTick partial_;
   std::optional<DeviceStep> device_step_;
   std::optional<SpotCheck> check_;
-  FloatBuffer mean_;  // then: TickOutput::mean
+  FloatBuffer mean_;        // then: TickOutput::mean
+  bool exchanged_ = false;  // in rounds: they are over
   // The plan for the last map, hosts and rank of a step in rounds.
   std::shared_ptr<const RoundPlan> plan_;
   ShardMap map_of_plan_;

@@ -144,7 +144,7 @@ class Training final : public TickRunner::Owner, public CatchUp::Owner {
 
   // ---- Ticks (training.cc) ----
   Trailer MakeTrailer() override;
-  void OnComputed() override { parts_.owner.OnTickNews(); }
+  void OnProgress() override { parts_.owner.OnTickNews(); }
   void OnTickFailed(const Error& error) override { parts_.owner.Fail(error); }
   void OnRoundsFailed(const std::string& why) override { parts_.carrier.OnRoundsFailed(why); }
   void ReleaseLeavers();

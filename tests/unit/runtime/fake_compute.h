@@ -40,8 +40,8 @@ class FakeCompute final : public Compute {
   std::optional<ProgramCall> call() const override { return at; }
   bool wants_end() const override { return false; }
 
-  void RunTick(TickWork /*work*/, OnPart /*on_part*/, DoneTick done_tick) override {
-    Enqueue("tick", [this, done_tick = std::move(done_tick)] {
+  void RunTick(TickWork /*work*/, TickCalls calls) override {
+    Enqueue("tick", [this, done_tick = std::move(calls.done)] {
       if (fault) done_tick(std::unexpected(*fault));
     });
   }

@@ -30,7 +30,7 @@ class FakeRounds final : public GradientRounds {
   void Join(const Seat&, std::function<void(Status)>) override {}
   void Abort(std::function<void()> done) override {
     ++aborts;
-    End(Fail(ErrorCode::kCancelled, "aborted"));
+    if (aborts_end) End(Fail(ErrorCode::kCancelled, "aborted"));
     done();
   }
   void Begin(Sum) override {
@@ -60,6 +60,7 @@ class FakeRounds final : public GradientRounds {
   }
 
   std::atomic<int> aborts = 0;
+  std::atomic<bool> aborts_end = true;  // at once
   std::atomic<int> added = 0;
 
  private:

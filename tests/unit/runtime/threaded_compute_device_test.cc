@@ -83,15 +83,19 @@ class DeviceComputeTest : public testing::Test {
   void Run(const TickWork& work) {
     OnLoop([&] {
       ended_.reset();
-      compute_->RunTick(
-          work, [](const NodePart&) {},
-          [this](Result<TickOutput> output) { ended_ = std::move(output); });
+      exchanged_.reset();
+      compute_->RunTick(work, {[](const NodePart&) {},
+                               [this](Result<TickOutput> output) { ended_ = std::move(output); },
+                               [this](Status exchanged) { exchanged_ = std::move(exchanged); }});
     });
   }
-  // Waits for up to a second until it holds.
-  bool Until(const std::function<bool()>& condition) {
+  void Abort() {
+    OnLoop([this] { compute_->AbortTick([this](const TickOutput& rest) { rest_ = rest; }); });
+  }
+  // Waits until it holds, looking each millisecond.
+  bool Until(const std::function<bool()>& condition, int looks = 1000) {
     bool holds = false;
-    for (int looks = 0; looks < 1000 && !holds; ++looks) {
+    for (; looks > 0 && !holds; --looks) {
       OnLoop([&] { holds = condition(); });
       if (!holds) std::this_thread::sleep_for(milliseconds(1));
     }
@@ -110,18 +114,48 @@ class DeviceComputeTest : public testing::Test {
   std::unique_ptr<Compute> compute_ = NewThreadedCompute(
       loop_, *thread_, GradientAccumulator(GradientCells(kDeviceElements), 4, device_));
   std::optional<Result<TickOutput>> ended_;
+  std::optional<Status> exchanged_;
   std::optional<TickOutput> rest_;
   std::jthread loops_{[this] { loop_.Run(); }};  // last: it uses the rest
 };
 
+TEST_F(DeviceComputeTest, TheOwnPartIsOverBeforeTheExchange) {
+  RunPart();
+  ASSERT_TRUE(Until([&] { return ended_.has_value(); })) << "it waits for the other ranks";
+  ASSERT_TRUE(*ended_) << ended_->error();
+  EXPECT_EQ((*ended_)->shards.size(), 2U);
+  EXPECT_TRUE((*ended_)->nodes.empty());
+  OnLoop([this] { EXPECT_FALSE(exchanged_); });
+  device_.exchange.End({});
+  ASSERT_TRUE(Until([&] { return exchanged_.has_value(); }));
+  EXPECT_TRUE(*exchanged_);
+}
+
 TEST_F(DeviceComputeTest, RoundsThatFailLeaveTheNodes) {
   RunPart();
-  ASSERT_TRUE(Until([&] { return device_.exchange.added > 0; }));
-  device_.exchange.End(Fail(ErrorCode::kUnavailable, "a rank was lost"));
   ASSERT_TRUE(Until([&] { return ended_.has_value(); }));
-  ASSERT_TRUE(*ended_) << ended_->error();
-  EXPECT_EQ((*ended_)->rounds_failed, "a rank was lost");
-  EXPECT_EQ(FirstOf((*ended_)->nodes), std::vector<float>{3});
+  device_.exchange.End(Fail(ErrorCode::kUnavailable, "a rank was lost"));
+  ASSERT_TRUE(Until([&] { return exchanged_.has_value(); }));
+  ASSERT_FALSE(*exchanged_);
+  EXPECT_EQ(exchanged_->error().message, "a rank was lost");
+  Abort();
+  ASSERT_TRUE(Until([&] { return rest_.has_value(); }));
+  EXPECT_EQ(FirstOf(rest_->nodes), std::vector<float>{3});
+  EXPECT_EQ(rest_->shards.size(), 2U);
+}
+
+// The rounds read the sums until they are over.
+TEST_F(DeviceComputeTest, AnAbortWaitsForTheEndOfTheExchange) {
+  RunPart();
+  ASSERT_TRUE(Until([&] { return ended_.has_value(); }));
+  device_.exchange.aborts_end = false;
+  Abort();
+  EXPECT_EQ(device_.exchange.aborts, 1);
+  EXPECT_FALSE(Until([&] { return rest_.has_value(); }, /*looks=*/30)) << "they are still read";
+  device_.exchange.End(Fail(ErrorCode::kCancelled, "aborted"));
+  ASSERT_TRUE(Until([&] { return rest_.has_value(); }));
+  EXPECT_EQ(FirstOf(rest_->nodes), std::vector<float>{3});
+  EXPECT_FALSE(exchanged_) << "an aborted tick calls back";
 }
 
 // The result of shard 1, from its owner and from another rank.
@@ -155,18 +189,18 @@ TEST_F(DeviceComputeTest, AShardIsCheckedOnTheDevice) {
 
 TEST_F(DeviceComputeTest, ATickWhoseNodesAreSavedCanBeAborted) {
   RunPart();
-  ASSERT_TRUE(Until([&] { return device_.exchange.added > 0; }));
-  // The copies of the nodes take a while.
-  ASSERT_TRUE(Until([&] { return compute_->call() == std::nullopt; }));
-  device_.Hold(true);
+  ASSERT_TRUE(Until([&] { return ended_.has_value(); }));
   device_.exchange.End(Fail(ErrorCode::kUnavailable, "a rank was lost"));
+  ASSERT_TRUE(Until([&] { return exchanged_.has_value(); }));
+  // The copies of the nodes take a while.
+  device_.Hold(true);
+  OnLoop([this] { compute_->AbortTick([](const TickOutput&) { FAIL() << "it was replaced"; }); });
   ASSERT_TRUE(Until([&] { return device_.waiting() > 0; }));
-  OnLoop([this] { compute_->AbortTick([this](const TickOutput& rest) { rest_ = rest; }); });
+  Abort();
   OnLoop([this] { EXPECT_FALSE(rest_) << "they are not there yet"; });
   device_.Hold(false);
   ASSERT_TRUE(Until([&] { return rest_.has_value(); }));
   EXPECT_EQ(FirstOf(rest_->nodes), std::vector<float>{3});
-  EXPECT_FALSE(ended_) << "an aborted tick calls back";
 }
 
 TEST_F(DeviceComputeTest, AnErrorOfTheProgramEndsTheRounds) {

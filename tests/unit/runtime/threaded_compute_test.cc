@@ -182,33 +182,35 @@ TEST_P(ThreadedComputeTest, RunsOneOperationAfterTheOther) {
   std::vector<NodePart> parts;
   const FloatBuffer gradient = Filled(10);
   compute_->RunTick(
-      Work(), [&](const NodePart& part) { parts.push_back(part); },
-      [&](Result<TickOutput> output) {
-        ASSERT_TRUE(output);
-        EXPECT_EQ(output->shards.size(), 4U);
-        EXPECT_EQ(output->shards[3].sums.loss, 3);
-        ASSERT_EQ(output->buffers.view.size(), 2U);
-        EXPECT_EQ(output->buffers.view[1], std::byte{42});
-        ASSERT_EQ(parts.size(), 3U) << "all parts come before the end";
-        for (std::uint32_t i = 0; i < 3; ++i) {
-          EXPECT_EQ(parts[i].node.node, kRootNode);
-          EXPECT_EQ(parts[i].bucket, i);
-          for (const float element : parts[i].node.sum.view()) EXPECT_EQ(element, 1 + 2 + 3 + 4);
-        }
-        compute_->Commit({.gradient = gradient}, [](const auto& status) { EXPECT_TRUE(status); });
-        compute_->CopyState({}, [&](Result<std::shared_ptr<const StateCopy>> copy) {
-          ASSERT_TRUE(copy);
-          EXPECT_EQ(Total(*copy), 10) << "the copy includes the earlier commit";
-          compute_->Commit({.gradient = gradient}, [](const auto&) {});
-          compute_->LoadState(*copy, [](Status status) { EXPECT_TRUE(status); });
-        });
-        compute_->CopyState({}, [&](Result<std::shared_ptr<const StateCopy>>) {
-          compute_->CopyState({}, [&](Result<std::shared_ptr<const StateCopy>> copy) {
-            EXPECT_EQ(Total(*copy), 10) << "loaded over the second commit";
-            loop_.Stop();
-          });
-        });
-      });
+      Work(), {[&](const NodePart& part) { parts.push_back(part); },
+               [&](Result<TickOutput> output) {
+                 ASSERT_TRUE(output);
+                 EXPECT_EQ(output->shards.size(), 4U);
+                 EXPECT_EQ(output->shards[3].sums.loss, 3);
+                 ASSERT_EQ(output->buffers.view.size(), 2U);
+                 EXPECT_EQ(output->buffers.view[1], std::byte{42});
+                 ASSERT_EQ(parts.size(), 3U) << "all parts come before the end";
+                 for (std::uint32_t i = 0; i < 3; ++i) {
+                   EXPECT_EQ(parts[i].node.node, kRootNode);
+                   EXPECT_EQ(parts[i].bucket, i);
+                   for (const float element : parts[i].node.sum.view())
+                     EXPECT_EQ(element, 1 + 2 + 3 + 4);
+                 }
+                 compute_->Commit({.gradient = gradient},
+                                  [](const auto& status) { EXPECT_TRUE(status); });
+                 compute_->CopyState({}, [&](Result<std::shared_ptr<const StateCopy>> copy) {
+                   ASSERT_TRUE(copy);
+                   EXPECT_EQ(Total(*copy), 10) << "the copy includes the earlier commit";
+                   compute_->Commit({.gradient = gradient}, [](const auto&) {});
+                   compute_->LoadState(*copy, [](Status status) { EXPECT_TRUE(status); });
+                 });
+                 compute_->CopyState({}, [&](Result<std::shared_ptr<const StateCopy>>) {
+                   compute_->CopyState({}, [&](Result<std::shared_ptr<const StateCopy>> copy) {
+                     EXPECT_EQ(Total(*copy), 10) << "loaded over the second commit";
+                     loop_.Stop();
+                   });
+                 });
+               }});
   loop_.Run();
 }
 
@@ -217,12 +219,12 @@ TEST_P(ThreadedComputeTest, TheProgramSaysWhatIsFinalEarlyIfSomebodyWaitsForIt) 
   const auto run = [&](bool early, std::function<void()> next) {
     TickWork work = Work();
     work.parts_early = early;
-    compute_->RunTick(
-        std::move(work), [&](const NodePart&) { ++parts; },
-        [&, next](const Result<TickOutput>& output) {
-          EXPECT_EQ(output->nodes.at(0).sum.view()[0], 1 + 2 + 3 + 4);
-          next();
-        });
+    compute_->RunTick(std::move(work), {[&](const NodePart&) { ++parts; },
+                                        [&, next](const Result<TickOutput>& output) {
+                                          EXPECT_EQ(output->nodes.at(0).sum.view()[0],
+                                                    1 + 2 + 3 + 4);
+                                          next();
+                                        }});
   };
   run(false, [&] {
     EXPECT_EQ(program_.sinks_given, 0);
@@ -246,8 +248,8 @@ TEST_P(ThreadedComputeTest, WaitsTakeNoProcessor) {
   };
   program_.shard_time = std::chrono::milliseconds(100);
   const auto before = processor_time();
-  compute_->RunTick(
-      Work(), [](const NodePart&) {}, [&](const Result<TickOutput>&) { loop_.Stop(); });
+  compute_->RunTick(Work(),
+                    {[](const NodePart&) {}, [&](const Result<TickOutput>&) { loop_.Stop(); }});
   loop_.Run();
   EXPECT_LT(processor_time() - before, std::chrono::milliseconds(200)) << "of 400";
 }
@@ -255,28 +257,28 @@ TEST_P(ThreadedComputeTest, WaitsTakeNoProcessor) {
 TEST_P(ThreadedComputeTest, AnAbandonedTickIsNotHeardOfAgain) {
   program_.hold = true;
   bool next_done = false;
-  compute_->RunTick(
-      Work(), [](const NodePart&) { ADD_FAILURE() << "a part of an aborted tick"; },
-      [](Result<TickOutput>) { ADD_FAILURE() << "the end of an aborted tick"; });
-  compute_->RunTick(
-      Work(), [](const NodePart&) { ADD_FAILURE() << "a part of an aborted tick"; },
-      [](Result<TickOutput>) { ADD_FAILURE() << "the end of an aborted tick"; });
+  compute_->RunTick(Work(),
+                    {[](const NodePart&) { ADD_FAILURE() << "a part of an aborted tick"; },
+                     [](Result<TickOutput>) { ADD_FAILURE() << "the end of an aborted tick"; }});
+  compute_->RunTick(Work(),
+                    {[](const NodePart&) { ADD_FAILURE() << "a part of an aborted tick"; },
+                     [](Result<TickOutput>) { ADD_FAILURE() << "the end of an aborted tick"; }});
   while (program_.shards_run == 0) std::this_thread::yield();
   std::optional<TickOutput> rest;
   compute_->AbortTick([&](TickOutput output) { rest = std::move(output); });
-  compute_->RunTick(
-      Work(), [](const NodePart&) {},
-      [&](Result<TickOutput> output) {
-        EXPECT_TRUE(output);
-        ASSERT_TRUE(rest) << "it came first";
-        ASSERT_EQ(rest->shards.size(), 1U) << "its shard was finished";
-        ASSERT_EQ(rest->nodes.size(), 1U);
-        EXPECT_EQ(rest->nodes[0].node, NodeIndex{kShards});
-        EXPECT_EQ(rest->nodes[0].sum.view()[2], 1) << "later results are written elsewhere";
-        EXPECT_EQ(rest->buffers.view[0], std::byte{42});
-        next_done = true;
-        loop_.Stop();
-      });
+  compute_->RunTick(Work(), {[](const NodePart&) {},
+                             [&](Result<TickOutput> output) {
+                               EXPECT_TRUE(output);
+                               ASSERT_TRUE(rest) << "it came first";
+                               ASSERT_EQ(rest->shards.size(), 1U) << "its shard was finished";
+                               ASSERT_EQ(rest->nodes.size(), 1U);
+                               EXPECT_EQ(rest->nodes[0].node, NodeIndex{kShards});
+                               EXPECT_EQ(rest->nodes[0].sum.view()[2], 1)
+                                   << "later results are written elsewhere";
+                               EXPECT_EQ(rest->buffers.view[0], std::byte{42});
+                               next_done = true;
+                               loop_.Stop();
+                             }});
   program_.hold = false;
   loop_.Run();
   EXPECT_TRUE(next_done);
@@ -287,14 +289,13 @@ TEST_P(ThreadedComputeTest, AnAbandonedTickIsNotHeardOfAgain) {
 TEST_P(ThreadedComputeTest, AShardHasOneDigestOnAllThatComputeIt) {
   std::vector<TickOutput> outputs;
   const auto run = [&](TickWork work) {
-    compute_->RunTick(
-        std::move(work), [](const NodePart&) {},
-        [&](const Result<TickOutput>& output) {
-          if (!output) loop_.Stop();
-          ASSERT_TRUE(output);
-          outputs.push_back(*output);
-          if (outputs.size() == 1 + 2 * kShards) loop_.Stop();
-        });
+    compute_->RunTick(std::move(work), {[](const NodePart&) {},
+                                        [&](const Result<TickOutput>& output) {
+                                          if (!output) loop_.Stop();
+                                          ASSERT_TRUE(output);
+                                          outputs.push_back(*output);
+                                          if (outputs.size() == 1 + 2 * kShards) loop_.Stop();
+                                        }});
   };
   run(Work());
   for (int shard = 0; shard < kShards; ++shard) {
@@ -332,13 +333,12 @@ TEST_P(ThreadedComputeTest, AShardThatIsCheckedComesAfterTheOwnAndMayFail) {
   work.tasks.pop_back();
   work.blocks = {{.first = 0, .count = 2}, {.first = 2, .count = 1}};
   program_.failing_shard = 3;
-  compute_->RunTick(
-      std::move(work), [](const NodePart&) {},
-      [&](const Result<TickOutput>& output) {
-        ASSERT_FALSE(output);
-        EXPECT_EQ(output.error().message, "no such sample");
-        loop_.Stop();
-      });
+  compute_->RunTick(std::move(work), {[](const NodePart&) {},
+                                      [&](const Result<TickOutput>& output) {
+                                        ASSERT_FALSE(output);
+                                        EXPECT_EQ(output.error().message, "no such sample");
+                                        loop_.Stop();
+                                      }});
   loop_.Run();
   EXPECT_EQ(program_.shards_run, kShards);
 }
@@ -347,7 +347,8 @@ TEST_P(ThreadedComputeTest, NothingOfATickIsLeftInTheNext) {
   program_.hold = true;
   TickWork with_all = Work();
   with_all.check_state = true;
-  compute_->RunTick(std::move(with_all), [](const NodePart&) {}, [](const Result<TickOutput>&) {});
+  compute_->RunTick(std::move(with_all),
+                    {[](const NodePart&) {}, [](const Result<TickOutput>&) {}});
   while (program_.shards_run == 0) std::this_thread::yield();
   compute_->AbortTick([](const TickOutput& rest) {
     EXPECT_TRUE(rest.state);
@@ -356,16 +357,15 @@ TEST_P(ThreadedComputeTest, NothingOfATickIsLeftInTheNext) {
   TickWork with_less = Work();
   with_less.blocks = {{.first = 2, .count = 2}};
   with_less.tasks.erase(with_less.tasks.begin(), with_less.tasks.begin() + 2);
-  compute_->RunTick(
-      std::move(with_less), [](const NodePart&) {},
-      [&](const Result<TickOutput>& output) {
-        ASSERT_TRUE(output);
-        EXPECT_FALSE(output->state);
-        EXPECT_TRUE(output->buffers.view.empty());
-        EXPECT_EQ(output->shards.size(), 2U);
-        EXPECT_EQ(output->nodes.size(), 1U);
-        loop_.Stop();
-      });
+  compute_->RunTick(std::move(with_less), {[](const NodePart&) {},
+                                           [&](const Result<TickOutput>& output) {
+                                             ASSERT_TRUE(output);
+                                             EXPECT_FALSE(output->state);
+                                             EXPECT_TRUE(output->buffers.view.empty());
+                                             EXPECT_EQ(output->shards.size(), 2U);
+                                             EXPECT_EQ(output->nodes.size(), 1U);
+                                             loop_.Stop();
+                                           }});
   program_.hold = false;
   loop_.Run();
 }
@@ -396,16 +396,17 @@ TEST_P(ThreadedComputeTest, SaysWhatTheProgramIsAt) {
   last_two.tasks.erase(last_two.tasks.begin(), last_two.tasks.begin() + 2);
   last_two.step = 16;
   compute_->RunTick(
-      std::move(last_two), [](const NodePart&) {},
-      [&](const Result<TickOutput>&) {
-        EXPECT_EQ(compute_->call(), std::nullopt) << "the call has returned";
-        compute_->Commit({.step = 16, .gradient = gradient}, [&](const auto&) { loop_.Stop(); });
-        loop_.Post([&] {
-          EXPECT_EQ(compute_->call(),
-                    (ProgramCall{.kind = ProgramCall::Kind::kCommit, .number = 2, .step = 16}));
-          program_.hold_commit = false;
-        });
-      });
+      std::move(last_two),
+      {[](const NodePart&) {},
+       [&](const Result<TickOutput>&) {
+         EXPECT_EQ(compute_->call(), std::nullopt) << "the call has returned";
+         compute_->Commit({.step = 16, .gradient = gradient}, [&](const auto&) { loop_.Stop(); });
+         loop_.Post([&] {
+           EXPECT_EQ(compute_->call(),
+                     (ProgramCall{.kind = ProgramCall::Kind::kCommit, .number = 2, .step = 16}));
+           program_.hold_commit = false;
+         });
+       }});
   const auto shard = [](int number) {
     return ProgramCall{.kind = ProgramCall::Kind::kTrain, .number = 1, .step = 16, .shard = number};
   };
@@ -430,7 +431,7 @@ TEST_P(ThreadedComputeTest, ACopyIsMadeBesideTheNextTickAndBeforeTheNextChange) 
     program_.hold = false;  // the tick waits for this
   });
   compute_->RunTick(
-      Work(), [](const NodePart&) {}, [&](Result<TickOutput>) { order.emplace_back("tick"); });
+      Work(), {[](const NodePart&) {}, [&](Result<TickOutput>) { order.emplace_back("tick"); }});
   compute_->Commit({.gradient = gradient}, [&](const auto&) { order.emplace_back("commit"); });
   compute_->CopyState({}, [&](Result<std::shared_ptr<const StateCopy>> copy) {
     EXPECT_EQ(Total(*copy), 10);
@@ -467,15 +468,14 @@ TEST_P(ThreadedComputeTest, ACopyOutlivesIt) {
 }
 
 TEST_P(ThreadedComputeTest, OfATickThatIsOverNothingIsLeftToGiveUp) {
-  compute_->RunTick(
-      Work(), [](const NodePart&) {},
-      [&](Result<TickOutput> output) {
-        EXPECT_TRUE(output);
-        compute_->AbortTick([&](const TickOutput& rest) {
-          EXPECT_TRUE(rest.shards.empty());
-          loop_.Stop();
-        });
-      });
+  compute_->RunTick(Work(), {[](const NodePart&) {},
+                             [&](Result<TickOutput> output) {
+                               EXPECT_TRUE(output);
+                               compute_->AbortTick([&](const TickOutput& rest) {
+                                 EXPECT_TRUE(rest.shards.empty());
+                                 loop_.Stop();
+                               });
+                             }});
   loop_.Run();
 }
 
@@ -486,19 +486,18 @@ TEST_P(ThreadedComputeTest, ABucketLeavesBeforeItsShardIsDone) {
   program_.hold_after_saying = true;
   std::vector<std::uint32_t> buckets;
   compute_->RunTick(
-      Work(),
-      [&](const NodePart& part) {
-        buckets.push_back(part.bucket);
-        const auto range = BucketLayout(kElements, Work().buckets).RangeOf(part.bucket);
-        for (const float element : part.node.sum.view().subspan(range.begin, range.size)) {
-          EXPECT_EQ(element, 1 + 2 + 3 + 4);
-        }
-        program_.hold_after_saying = false;
-      },
-      [&](Result<TickOutput> output) {
-        EXPECT_TRUE(output);
-        loop_.Stop();
-      });
+      Work(), {[&](const NodePart& part) {
+                 buckets.push_back(part.bucket);
+                 const auto range = BucketLayout(kElements, Work().buckets).RangeOf(part.bucket);
+                 for (const float element : part.node.sum.view().subspan(range.begin, range.size)) {
+                   EXPECT_EQ(element, 1 + 2 + 3 + 4);
+                 }
+                 program_.hold_after_saying = false;
+               },
+               [&](Result<TickOutput> output) {
+                 EXPECT_TRUE(output);
+                 loop_.Stop();
+               }});
   loop_.Run();
   EXPECT_EQ(buckets, (std::vector<std::uint32_t>{0, 1, 2}));
 }
@@ -510,20 +509,20 @@ TEST_P(ThreadedComputeTest, GivenUpAfterABucketNothingFollows) {
   std::size_t rest_shards = 0;
   compute_->RunTick(
       Work(),
-      [&](const NodePart&) {
-        ++parts;
-        compute_->AbortTick([&](const TickOutput& rest) { rest_shards = rest.shards.size(); });
-        program_.says_last = false;
-        program_.hold_after_saying = false;
-        compute_->RunTick(
-            Work(), [&](const NodePart&) { ++parts; },
-            [&](Result<TickOutput> output) {
-              EXPECT_TRUE(output);
-              EXPECT_EQ(rest_shards, std::size_t{kShards}) << "its last shard was being computed";
-              loop_.Stop();
-            });
-      },
-      [](Result<TickOutput>) { ADD_FAILURE() << "the end of an aborted tick"; });
+      {[&](const NodePart&) {
+         ++parts;
+         compute_->AbortTick([&](const TickOutput& rest) { rest_shards = rest.shards.size(); });
+         program_.says_last = false;
+         program_.hold_after_saying = false;
+         compute_->RunTick(Work(), {[&](const NodePart&) { ++parts; },
+                                    [&](Result<TickOutput> output) {
+                                      EXPECT_TRUE(output);
+                                      EXPECT_EQ(rest_shards, std::size_t{kShards})
+                                          << "its last shard was being computed";
+                                      loop_.Stop();
+                                    }});
+       },
+       [](Result<TickOutput>) { ADD_FAILURE() << "the end of an aborted tick"; }});
   loop_.Run();
   EXPECT_EQ(parts, 1 + 3);
 }
@@ -532,25 +531,24 @@ TEST_P(ThreadedComputeTest, AProgramThatFailsAfterABucketFailsTheTick) {
   program_.says_last = true;
   program_.fails_after_saying = true;
   int parts = 0;
-  compute_->RunTick(
-      Work(), [&](const NodePart&) { ++parts; },
-      [&](Result<TickOutput> output) {
-        EXPECT_FALSE(output);
-        loop_.Stop();
-      });
+  compute_->RunTick(Work(), {[&](const NodePart&) { ++parts; },
+                             [&](Result<TickOutput> output) {
+                               EXPECT_FALSE(output);
+                               loop_.Stop();
+                             }});
   loop_.Run();
   EXPECT_EQ(parts, 1);
 }
 
 TEST_P(ThreadedComputeTest, AProgramsErrorIsTheTicks) {
   program_.failing_shard = 2;
-  compute_->RunTick(
-      Work(), [](const NodePart&) {},
-      [&](Result<TickOutput> output) {
-        ASSERT_FALSE(output);
-        EXPECT_EQ(output.error(), (Error{ErrorCode::kInvalid, "no such sample"}));
-        loop_.Stop();
-      });
+  compute_->RunTick(Work(), {[](const NodePart&) {},
+                             [&](Result<TickOutput> output) {
+                               ASSERT_FALSE(output);
+                               EXPECT_EQ(output.error(),
+                                         (Error{ErrorCode::kInvalid, "no such sample"}));
+                               loop_.Stop();
+                             }});
   loop_.Run();
 }
 
@@ -559,9 +557,9 @@ TEST_P(ThreadedComputeTest, WhatIsThrownIsTheOperationsError) {
   program_.throws_in_commit = true;
   const FloatBuffer gradient = Filled(10);
   std::vector<Error> heard;
-  compute_->RunTick(
-      Work(), [](const NodePart&) {},
-      [&](const Result<TickOutput>& output) { heard.push_back(output.error()); });
+  compute_->RunTick(Work(),
+                    {[](const NodePart&) {},
+                     [&](const Result<TickOutput>& output) { heard.push_back(output.error()); }});
   compute_->Commit({.gradient = gradient}, [&](const auto& status) {
     heard.push_back(status.error());
     loop_.Stop();
@@ -638,13 +636,13 @@ TEST_P(ThreadedComputeTest, WhatIsThrownAtTheEndOfAnOperationIsItsError) {
 
 // If the program fetches its work, the call lasts until it has fetched it.
 TEST_P(ThreadedComputeTest, ATickWithoutShardsIsACall) {
-  compute_->RunTick(
-      {.step = 7, .blocks = {}, .tasks = {}}, [](const NodePart&) {},
-      [&](const Result<TickOutput>& output) {
-        EXPECT_TRUE(output);
-        EXPECT_EQ(compute_->call(), std::nullopt);
-        loop_.Stop();
-      });
+  compute_->RunTick({.step = 7, .blocks = {}, .tasks = {}}, {[](const NodePart&) {},
+                                                             [&](const Result<TickOutput>& output) {
+                                                               EXPECT_TRUE(output);
+                                                               EXPECT_EQ(compute_->call(),
+                                                                         std::nullopt);
+                                                               loop_.Stop();
+                                                             }});
   EXPECT_EQ(compute_->call(), (ProgramCall{.number = 1, .step = 7}));
   EXPECT_EQ(ToString(*compute_->call()), "step 8");
   loop_.Run();
@@ -652,7 +650,7 @@ TEST_P(ThreadedComputeTest, ATickWithoutShardsIsACall) {
 
 TEST_P(ThreadedComputeTest, DestroyedItCallsNobody) {
   compute_->RunTick(
-      Work(), [](const NodePart&) { ADD_FAILURE(); }, [](Result<TickOutput>) { ADD_FAILURE(); });
+      Work(), {[](const NodePart&) { ADD_FAILURE(); }, [](Result<TickOutput>) { ADD_FAILURE(); }});
   compute_.reset();
   loop_.Post([&] { loop_.Post([&] { loop_.Stop(); }); });
   loop_.Run();

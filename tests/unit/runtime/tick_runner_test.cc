@@ -50,6 +50,7 @@ struct TickerOf final : TickRunner::Owner, SampleLedger {
     for (int rank = 0; rank < world_size; ++rank)
       if (rank != self) transport.connected.insert(Ticking(rank));
     runner.emplace(TickRunner::Options{.buckets = {.first = 16, .rest = 16},
+                                       .buckets_of_rounds = {.first = 16, .rest = 64},
                                        .check_state_every_steps = check_every},
                    TickRunner::Parts{.tasks = tasks,
                                      .compute = compute,
@@ -61,7 +62,7 @@ struct TickerOf final : TickRunner::Owner, SampleLedger {
   }
 
   Trailer MakeTrailer() override { return says; }
-  void OnComputed() override { ++times_computed; }
+  void OnProgress() override { ++times_computed; }
   void OnTickFailed(const Error& error) override { failed = error; }
   void OnRoundsFailed(const std::string& why) override { rounds_failed = why; }
   void Computed(MembershipId membership, Tick tick, const std::vector<ShardTask>& given) override {
@@ -94,6 +95,7 @@ struct TickerOf final : TickRunner::Owner, SampleLedger {
                    .plan = schedule.At(tick),
                    .before = &group,
                    .self = self_rank,
+                   .rounds = compute.rounds != nullptr,
                    .team = &team,
                    .owner = this});
   }
@@ -202,6 +204,79 @@ TEST(TickRunner, AloneItIsCompleteWithItsOwnPart) {
   LearnerStats stats;
   it.runner->CountInto(stats);
   EXPECT_EQ(stats.samples, 16U) << "only this tick's samples";
+}
+
+// Two ranks whose devices exchange their gradients in rounds; rank 1 begins its part late.
+class InRounds : public testing::Test {
+ protected:
+  static constexpr Duration kLate = milliseconds(400);
+
+  InRounds() {
+    for (auto [rank, rounds] : {std::pair(&first_, &of_first_), std::pair(&second_, &of_second_)}) {
+      rank->compute.keeps_gradients_too = rank->not_first = true;
+      rank->compute.rounds = rounds;
+      rounds->Join({.rank = rank->self_rank, .world_size = 2},
+                   [this](const Status& made) { joined_ += made ? 1 : 0; });
+    }
+    loop_.RunFor(seconds(2));
+    EXPECT_EQ(joined_, 2) << "take another seed";
+    for (TickerOf* const rank : {&first_, &second_}) rank->Begin(kFirstStep);
+    first_.runner->ComputePart();
+    loop_.RunFor(kLate);
+  }
+  void Finish() {
+    second_.Compute();
+    first_.Take(second_);
+    second_.Take(first_);
+  }
+
+  SimEventLoop loop_;
+  sim::RoundsNetwork network_{loop_, 1, [](const std::string& why) { ADD_FAILURE() << why; }};
+  sim::SimRounds of_first_{network_, loop_, "gpu-0"};
+  sim::SimRounds of_second_{network_, loop_, "gpu-1"};
+  TickerOf first_{loop_, 2, 0};
+  TickerOf second_{loop_, 2, 1};
+  int joined_ = 0;
+};
+
+TEST_F(InRounds, TheOwnPartIsOverBeforeTheExchange) {
+  EXPECT_EQ(first_.times_computed, 1);
+  EXPECT_EQ(first_.TrailerTo(1).shards.size(), 2U) << "it is sent under the exchange";
+  EXPECT_FALSE(first_.runner->complete());
+  Finish();
+  for (TickerOf* const rank : {&first_, &second_}) {
+    ASSERT_TRUE(rank->runner->complete());
+    rank->runner->NoteComplete();
+    rank->Commit();
+    rank->runner->CountInto(rank->stats);
+    EXPECT_EQ(rank->stats.steps_in_rounds, 1U);
+  }
+  EXPECT_EQ(first_.stats.computing, 2 * kShardTime) << "the exchange is no computing";
+  EXPECT_GE(first_.stats.waiting, kLate - 2 * kShardTime);
+  TickerOf alone(loop_, 1, 0);
+  alone.ComputeTick(kFirstStep);
+  alone.Commit();
+  EXPECT_EQ(first_.program.Hash(), alone.program.Hash());
+}
+
+TEST_F(InRounds, TheNodesAreThereAfterAnExchangeThatFails) {
+  of_first_.Abort([] {});
+  loop_.RunFor(seconds(1));
+  EXPECT_EQ(first_.rounds_failed, "aborted");
+  EXPECT_FALSE(first_.runner->busy());
+  EXPECT_FALSE(first_.runner->complete());
+  EXPECT_FALSE(first_.runner->partial().nodes().empty());
+  first_.runner->Abort();
+  EXPECT_FALSE(first_.runner->aborting()) << "its part is saved already";
+}
+
+TEST_F(InRounds, AnAbortDuringTheExchangeSavesTheNodes) {
+  first_.runner->Abort();
+  EXPECT_TRUE(first_.runner->aborting());
+  loop_.RunFor(seconds(1));
+  EXPECT_EQ(first_.times_aborted, 1);
+  EXPECT_EQ(first_.rounds_failed, "");
+  EXPECT_FALSE(first_.runner->partial().nodes().empty());
 }
 
 TEST(TickRunner, AloneAStepMayStayOnTheDevice) {
