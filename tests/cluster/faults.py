@@ -54,7 +54,7 @@ FAULTS = tuple(Fault(*row) for row in (
     ("trainer/collective/frame_format.cc", "Store(&head[40], header.piece)",
      "Store(&head[40], header.node)"),
     ("trainer/cuda/nccl_loader.cc", "22703;", "21300;"),
-    ("trainer/collective/round_plan.cc", "source == piece ? means_", "source != self_ ? means_"),
+    ("trainer/collective/reduction_plan.cc", "source == piece ? means_", "source != self_ ? means_"),
     ("trainer/cuda/kernels.cuh", "node = Add(waiting[level], node)", "node = Add(node, node)"),
     ("trainer/protocol/work_split.cc", "shard < 2 * pairs", "shard < pairs"),
     ("trainer/process/learner_environment.cc", "value < least || value > most", "value > most"),

@@ -95,10 +95,10 @@ class Rates {
   }
 
   void PrintTree(int inputs, const ShardMap& map) {
-    const TreeSum tree(map);
-    const TreeLevels levels = LevelsOf(map.logical_shards, tree.nodes());
+    const std::vector<NodeIndex> nodes = NodesOf(map);
+    const TreeLevels levels = LevelsOf(map.logical_shards, nodes);
     cuda::TreeSumArguments sum{.divisor = 64, .out = buffers_[16], .elements = kElements};
-    CHECK(static_cast<int>(tree.nodes().size()) == inputs, "the shape of the tree");
+    CHECK(static_cast<int>(nodes.size()) == inputs, "the shape of the tree");
     for (int i = 0; i < inputs; ++i) sum.inputs[i] = buffers_[static_cast<std::size_t>(i)];
     Line(Format("tree sum of {} inputs{}", inputs, inputs == 6 ? " of two sizes" : ""),
          RateOf((inputs + 1) * kBytes, [&] { Must(kernels_->TreeSum(sum, levels, nullptr)); }));

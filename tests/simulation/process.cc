@@ -161,11 +161,15 @@ TickOutput SimCompute::Run(const Tick& tick, std::size_t shards, const OnPart& o
       [&](const NodePart& part) { on_part(output.shards.size(), part); }, output);
   CHECK(status.has_value(), "the toy program does not fail");
   if (work.device_step && !work.device_step->rounds && shards == tick.work.tasks.size()) {
-    TreeSum tree({.logical_shards = work.logical_shards, .blocks_of_rank = {work.blocks}});
+    std::vector<NodeIndex> nodes;
     std::vector<std::span<const float>> sums;
-    for (const HeldNode& node : output.nodes) sums.emplace_back(node.sum.view());
+    for (const HeldNode& node : output.nodes) {
+      nodes.push_back(node.node);
+      sums.emplace_back(node.sum.view());
+    }
     output.mean = FloatBuffer(program_.info().gradient_elements);
-    tree.Sum(sums, work.device_step->divisor, output.mean.view());
+    TreeSum().Sum(LevelsOf(work.logical_shards, nodes), sums, work.device_step->divisor,
+                  output.mean.view());
     output.nodes.clear();
   }
   return output;

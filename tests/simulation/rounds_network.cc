@@ -35,7 +35,7 @@ bool RoundsNetwork::Chance(double probability) {
 // All ranks have begun the sum.
 void RoundsNetwork::Finish(Group& group) {
   const TickWork& first = group.works.begin()->second.work;
-  std::vector<RoundPlan> plans;
+  std::vector<ReductionPlan> plans;
   for (const auto& [rank, given] : group.works) {
     const TickWork& work = given.work;
     if (work.step != first.step || work.device_step->divisor != first.device_step->divisor ||

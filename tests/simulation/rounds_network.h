@@ -13,7 +13,7 @@
 #include "trainer/collective/buckets.h"
 #include "trainer/collective/communicators.h"
 #include "trainer/collective/gradient_accumulator.h"
-#include "trainer/collective/round_plan.h"
+#include "trainer/collective/reduction_plan.h"
 #include "trainer/runtime/compute.h"
 
 namespace pliant::sim {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -10,16 +11,23 @@
 #include "trainer/collective/buffer_pool.h"
 #include "trainer/collective/communicators.h"
 #include "trainer/collective/gradient_accumulator.h"
-#include "trainer/collective/round_plan.h"
+#include "trainer/collective/reduction_plan.h"
 
 namespace pliant {
 
-// Sums gradients over the devices of several ranks, bucket by bucket, in the rounds of a RoundPlan.
-// The host only queues: bytes travel from device to device. Needs a communicator of these ranks.
+// Sums gradients over the devices of several ranks, bucket by bucket, in the rounds of a
+// ReductionPlan. The host only queues: bytes travel from device to device. Needs a communicator of
+// these ranks.
 class GradientRounds : public Communicators {
  public:
+  // 16 and 64 MiB: each round costs a launch, and the first one begins early.
+  static constexpr BucketSizes kBucketSizes = {.first = std::size_t{4} << 20,
+                                               .rest = std::size_t{16} << 20};
+  // The most nodes of a map whose plan devices carry out: a kernel adds so many.
+  static constexpr std::size_t kMaxNodes = 128;
+
   struct Sum {
-    std::shared_ptr<const RoundPlan> plan;
+    std::shared_ptr<const ReductionPlan> plan;
     // Each rank adds up its own nodes, and the library all ranks' sums: quicker, but the order of
     // the additions is the library's. The result is the same on all ranks.
     bool all_reduce = false;

@@ -39,21 +39,23 @@ std::vector<HostNode> Merge(int logical_shards, const std::vector<ShardBlock>& b
 
 }  // namespace
 
-HostPlan::HostPlan(const ShardMap& map, const std::vector<int>& host_of_rank) : map_(map) {
+HostPlan::HostPlan(const ShardMap& map, const std::vector<int>& host_of_rank)
+    : logical_shards_(map.logical_shards) {
   CHECK(host_of_rank.empty() || std::ssize(host_of_rank) == map.world_size(), "all ranks");
   std::map<int, int> number_of;
-  std::vector<std::vector<int>> ranks;
   for (int rank = 0; rank < map.world_size(); ++rank) {
     const int name = host_of_rank.empty() ? rank : host_of_rank[Index(rank)];
     const int host = number_of.try_emplace(name, static_cast<int>(number_of.size())).first->second;
     host_of_rank_.push_back(host);
-    if (host == std::ssize(ranks)) {
-      ranks.emplace_back();
+    if (host == std::ssize(ranks_)) {
+      ranks_.emplace_back();
       first_of_host_.push_back(rank);
     }
-    ranks[Index(host)].push_back(rank);
+    ranks_[Index(host)].push_back(rank);
+    for (const ShardBlock& block : map.blocks_of_rank[Index(rank)])
+      blocks_[NodeOf(logical_shards_, block)] = {.rank = rank};
   }
-  for (const std::vector<int>& of_host : ranks) {
+  for (const std::vector<int>& of_host : ranks_) {
     std::vector<ShardBlock> blocks;
     std::vector<int> computing;
     for (const int rank : of_host) {
@@ -63,6 +65,8 @@ HostPlan::HostPlan(const ShardMap& map, const std::vector<int>& host_of_rank) : 
     }
     relays_.push_back(computing.empty() ? of_host : std::move(computing));
     merged_.push_back(Merge(map.logical_shards, blocks));
+    for (const HostNode& merged : merged_.back())
+      for (const NodeIndex part : merged.parts) blocks_.at(part).merged = true;
   }
 }
 
@@ -72,29 +76,19 @@ int HostPlan::RelayOf(int rank, int piece) const {
   return relays[Index(piece) % relays.size()];
 }
 
-ShardMap HostPlan::InputsOf(int rank) const {
-  ShardMap inputs{.logical_shards = map_.logical_shards,
-                  .blocks_of_rank = std::vector<std::vector<ShardBlock>>(Index(map_.world_size()))};
-  for (int other = 0; other < map_.world_size(); ++other) {
-    const bool here = SameHost(rank, other);
-    for (const ShardBlock& block : map_.blocks_of_rank[Index(other)]) {
-      const NodeIndex node = NodeOf(map_.logical_shards, block);
-      const bool goes_alone = std::ranges::none_of(MergedBy(other), [&](const HostNode& merged) {
-        return std::ranges::contains(merged.parts, node);
-      });
-      if (here || goes_alone) inputs.blocks_of_rank[Index(other)].push_back(block);
-    }
-  }
+std::vector<HostPlan::Input> HostPlan::InputsOf(int rank) const {
+  std::vector<Input> inputs;
+  for (const auto& [node, block] : blocks_)
+    if (!block.merged || SameHost(rank, block.rank))
+      inputs.push_back({.node = node, .rank = block.rank});
   for (const int host : first_of_host_) {
     if (SameHost(rank, host)) continue;
-    for (const HostNode& merged : MergedBy(host)) {
-      inputs.blocks_of_rank[Index(RelayOf(host, rank))].push_back(
-          BlockOf(map_.logical_shards, merged.node));
-    }
+    for (const HostNode& merged : MergedBy(host))
+      inputs.push_back({.node = merged.node, .rank = RelayOf(host, rank)});
   }
-  for (std::vector<ShardBlock>& blocks : inputs.blocks_of_rank) {
-    std::ranges::sort(blocks, {}, &ShardBlock::first);
-  }
+  std::ranges::sort(inputs, {}, [this](const Input& input) {
+    return BlockOf(logical_shards_, input.node).first;
+  });
   return inputs;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <unordered_map>
 #include <vector>
 
 #include "trainer/collective/tree.h"
@@ -20,7 +21,6 @@ struct HostNode {
 // rank has a host of its own, every rank is its own relay.
 class HostPlan {
  public:
-  HostPlan() = default;
   // `map` is complete. `host_of_rank`: equal for ranks of one host; empty: no ranks share a host.
   HostPlan(const ShardMap& map, const std::vector<int>& host_of_rank);
 
@@ -41,15 +41,32 @@ class HostPlan {
   const std::vector<HostNode>& MergedBy(int rank) const {
     return merged_[Index(host_of_rank_[Index(rank)])];
   }
-  // Which rank sends which nodes of the piece that `rank` finishes.
-  ShardMap InputsOf(int rank) const;
+  const std::vector<int>& RanksOfHost(int rank) const {
+    return ranks_[Index(host_of_rank_[Index(rank)])];
+  }
+  // `node`: a block of the map.
+  bool IsMerged(NodeIndex node) const { return blocks_.at(node).merged; }
+  int OwnerOf(NodeIndex node) const { return blocks_.at(node).rank; }
+
+  struct Input {
+    NodeIndex node = 0;
+    int rank = 0;  // which has it
+  };
+  // The nodes of which the root of the piece that `rank` finishes is made, by their first shard.
+  std::vector<Input> InputsOf(int rank) const;
 
  private:
+  struct Block {
+    int rank = 0;
+    bool merged = false;  // it is a part of a HostNode
+  };
   static std::size_t Index(int value) { return static_cast<std::size_t>(value); }
 
-  ShardMap map_;
+  int logical_shards_ = 1;
+  std::unordered_map<NodeIndex, Block> blocks_;  // of the map
   std::vector<int> host_of_rank_;  // numbered from 0, in the order of their first ranks
   std::vector<int> first_of_host_;
+  std::vector<std::vector<int>> ranks_;        // by host
   std::vector<std::vector<int>> relays_;       // by host
   std::vector<std::vector<HostNode>> merged_;  // by host
 };

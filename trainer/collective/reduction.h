@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -11,32 +12,20 @@
 #include "trainer/collective/buckets.h"
 #include "trainer/collective/buffer_pool.h"
 #include "trainer/collective/gradient_accumulator.h"
-#include "trainer/collective/host_plan.h"
 #include "trainer/collective/peer_transport.h"
-#include "trainer/collective/tree.h"
+#include "trainer/collective/reduction_plan.h"
 #include "trainer/collective/tree_sum.h"
 
 namespace pliant {
 
-// Piece `piece` of `elements` cut into `pieces`, on boundaries of cache lines (16 floats); sizes
-// differ by at most one line, and pieces of a short vector may be empty.
-ElementRange PieceOf(std::size_t elements, int pieces, int piece);
-
 // Sums the gradient of one tick over all learners, without I/O: frames go in by OnFrame and out by
 // a callback.
 //
-// The vector is cut into buckets, every bucket into W pieces. A learner sends piece j of each of
-// its nodes to rank j (kNode), which finishes the tree on its piece, divides by the number of
-// samples and sends the result to all (kRoot). Buckets travel independently: those that a backward
-// pass finishes first are sent while it continues, and adding overlaps with receiving. Sums are out
-// of place: inputs are never written, and stay valid for another try under another membership.
-//
-// Ranks that share a host first add up what goes to other hosts (HostPlan): each sends its node to
-// the relay of the piece, which sends the sum to the rank that finishes the piece. On every other
-// host one rank receives the finished piece and passes it on.
-//
-// A rank to which the map gives no shards receives the root like all others, but finishes no piece
-// of it: no rank waits for it.
+// It carries out a ReductionPlan: whenever a part of a bucket is there, whether computed, received
+// or added up, it is sent to the ranks that need it, and added up where it is an input. Buckets
+// travel independently: those that a backward pass finishes first are sent while it continues, and
+// adding overlaps with receiving. Sums are out of place: inputs are never written, and stay valid
+// for another try under another membership.
 //
 // Lives as long as the learner; buffers are reused in every tick. Runs on the event loop's thread.
 class Reduction {
@@ -51,11 +40,9 @@ class Reduction {
   struct TickInfo {
     MembershipId membership;
     Tick tick = 0;
-    const ShardMap* map = nullptr;  // complete; borrowed during Begin only
-    int self = 0;                   // this learner's rank
-    float divisor = 1;              // samples in the tick
+    std::shared_ptr<const ReductionPlan> plan;
+    float divisor = 1;  // samples in the tick
     BucketSizes buckets = kBucketSizes;
-    const std::vector<int>* host_of_rank = nullptr;  // see HostPlan; borrowed; null: all differ
   };
 
   Reduction(std::size_t elements, SendFrame send, MemorySource& memory = HeapMemory());
@@ -89,49 +76,38 @@ class Reduction {
   const FloatBuffer& shared_root() const { return root_; }
 
  private:
-  struct Input {
-    Bytes bytes;  // released once it was added
-    bool held = false;
+  // The way of a part, the same in every bucket.
+  struct Route {
+    ReductionPlan::Part part;
+    int from = 0;         // the rank that sends it; this one: it computes it, or adds it up
+    std::vector<int> to;  // ranks, in order
+    // The sum of which it is an input, and its place among the inputs of a bucket's sums. -1: none.
+    int sum = -1;
+    std::size_t input = 0;
   };
-  struct LocalReduction {   // of one node's parts, for a piece that this rank relays
-    std::size_t place = 0;  // of their sum, in Merge::sum
-    std::size_t missing = 0;
-    std::vector<Input> inputs;
+  struct Sum {
+    const ReductionPlan::Addition* addition = nullptr;  // of the plan
+    std::size_t first_input = 0;
+    std::size_t route = 0;  // of the sum
   };
   struct Bucket {
     ElementRange range;
-    std::size_t inputs_missing = 0;
-    std::vector<Input> inputs;      // this rank's piece of every node, in tree_'s order
-    std::vector<bool> pieces_held;  // of the root, by rank
-    std::vector<LocalReduction> local_reductions;
-  };
-  // A node that this host sums up and sends to other hosts as one sum.
-  struct Merge {
-    NodeIndex node = 0;
-    TreeSum tree;                   // of its parts; its node numbers are its own
-    std::vector<NodeIndex> parts;   // in `tree`'s order
-    std::vector<int> rank_of_part;  // likewise
-    FloatBuffer sum;                // only of the pieces that this rank relays
+    std::vector<Bytes> inputs;         // of all sums; each is released once it was added
+    std::vector<std::size_t> missing;  // inputs, by sum
+    std::vector<std::size_t> places;   // in sums_, by sum; of the means: none
+    std::vector<bool> arrived;         // by route
   };
 
-  int world_size() const { return map_.world_size(); }
-  ElementRange PieceOfBucket(const Bucket& bucket, int rank) const;  // within the whole vector
-  void MakePlan(const TickInfo& info);
-  void MakeMerges();
-  void PlaceLocalReductions();
-  void SendNode(int rank, std::uint32_t bucket, NodeIndex node, int piece, Bytes bytes);
-  // The index of the merge in merges_ that has this part.
-  std::optional<std::size_t> MergeOf(NodeIndex part) const;
-  Status TakeNode(int rank, const Frame& frame);
-  Status TakePart(int rank, const Frame& frame);
-  Status TakeRoot(int rank, const Frame& frame);
-  void AddInput(std::uint32_t bucket, std::size_t input, Bytes bytes);
-  void AddLocalPart(std::uint32_t bucket, int piece, std::size_t index_of_merge, NodeIndex part,
-                    Bytes bytes);
-  void FinishPiece(std::uint32_t bucket);
-  void SendRoot(int rank, std::uint32_t bucket, int piece);
-  LocalReduction& LocalReductionOf(std::uint32_t bucket, int piece, std::size_t merge);
-  bool RelaysFor(int rank, std::uint32_t piece) const;
+  int world_size() const { return plan_ == nullptr ? 0 : plan_->world_size(); }
+  void MakeRoutes();
+  std::optional<std::size_t> RouteOf(const ReductionPlan::Part& part) const;
+  std::optional<std::size_t> RouteFrom(int rank, const FrameHeader& header) const;
+  void PlaceSums();
+  ElementRange RangeOf(const Bucket& bucket, std::size_t route) const;  // within the whole vector
+  void OnPart(std::uint32_t bucket, std::size_t route, Bytes bytes);
+  void AddUp(std::uint32_t bucket, std::size_t sum);
+  void KeepMean(const Bytes& payload, ElementRange piece);
+  void Send(int rank, std::uint32_t bucket, const ReductionPlan::Part& part, Bytes bytes);
 
   const std::size_t elements_;
   const SendFrame send_;
@@ -144,24 +120,18 @@ class Reduction {
   // State of the current tick.
   MembershipId membership_;
   Tick tick_ = 0;
-  int self_ = 0;
   float divisor_ = 1;
   FloatBuffer root_;
+  FloatBuffer sums_;  // for other hosts
   std::size_t pieces_missing_ = 0;
 
-  // Derived from the current map, hosts and rank; rebuilt only when they change.
-  ShardMap map_;
-  std::vector<int> host_of_rank_;
-  HostPlan plan_;
-  std::vector<Merge> merges_;  // of this host; empty if there are no others
-  // By piece: the index of the first of its merges_.size() local reductions; -1: none.
-  std::vector<int> local_reduction_of_rank_;
-  int local_reductions_ = 0;  // local reductions of each bucket
-  BufferPool merged_;         // buffers for Merge::sum
+  // Derived from the plan; rebuilt only when that changes.
+  std::shared_ptr<const ReductionPlan> plan_;
+  std::vector<Route> routes_;  // by part
+  std::vector<Sum> all_sums_;
+  std::size_t inputs_ = 0;  // of all sums of a bucket
+  BufferPool sums_pool_;
   TreeSum tree_;
-  std::vector<int> rank_of_input_;                    // in tree_'s order
-  std::vector<int> piece_of_rank_;                    // -1: none
-  int pieces_ = 0;                                    // of each bucket
   std::vector<std::span<const float>> input_values_;  // scratch
 };
 

@@ -69,13 +69,28 @@ ShardMap AssignShardsAmong(int logical_shards, const std::vector<bool>& computes
   return map;
 }
 
-bool IsComplete(const ShardMap& map) {
+namespace {
+
+// All blocks, by their first shard.
+std::vector<ShardBlock> BlocksOf(const ShardMap& map) {
   std::vector<ShardBlock> blocks;
   for (const auto& of_rank : map.blocks_of_rank)
     blocks.insert(blocks.end(), of_rank.begin(), of_rank.end());
   std::ranges::sort(blocks, {}, &ShardBlock::first);
+  return blocks;
+}
+
+}  // namespace
+
+std::vector<NodeIndex> NodesOf(const ShardMap& map) {
+  std::vector<NodeIndex> nodes;
+  for (const ShardBlock& block : BlocksOf(map)) nodes.push_back(NodeOf(map.logical_shards, block));
+  return nodes;
+}
+
+bool IsComplete(const ShardMap& map) {
   int next = 0;
-  for (const ShardBlock& block : blocks) {
+  for (const ShardBlock& block : BlocksOf(map)) {
     if (block.first != next || !IsPowerOfTwo(block.count) || block.first % block.count != 0)
       return false;
     next += block.count;

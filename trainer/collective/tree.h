@@ -49,6 +49,9 @@ ShardMap AssignShards(int logical_shards, int world_size);
 // The same among the ranks for which `computes` is true, at least one; the others have none.
 ShardMap AssignShardsAmong(int logical_shards, const std::vector<bool>& computes);
 
+// The nodes of all blocks, in the order of their first shards.
+std::vector<NodeIndex> NodesOf(const ShardMap& map);
+
 // Whether every shard is in exactly one block, and every block is a node of the tree.
 bool IsComplete(const ShardMap& map);
 

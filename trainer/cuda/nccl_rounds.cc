@@ -326,7 +326,7 @@ void NcclRounds::Exchange(const std::shared_ptr<Running>& running) {
   if (when_over) when_over(std::move(status));
 }
 
-NcclRounds::Deadline NcclRounds::RoundsEnd(const RoundPlan& plan) const {
+NcclRounds::Deadline NcclRounds::RoundsEnd(const ReductionPlan& plan) const {
   if (options_.max_shard == Duration::zero()) return std::nullopt;
   return steady_clock::now() + options_.max_shard * (plan.most_shards() + 1);
 }
@@ -350,9 +350,9 @@ Status NcclRounds::AwaitBucket(Running& running, std::uint32_t bucket) {
 }
 
 Status NcclRounds::Rounds(Running& running) {
-  const RoundPlan& plan = *running.sum.plan;
+  const ReductionPlan& plan = *running.sum.plan;
   const BucketLayout& buckets = running.sum.buckets;
-  static_assert(RoundPlan::kMaxNodes <= cuda::kMaxTreeInputs);
+  static_assert(GradientRounds::kMaxNodes <= cuda::kMaxTreeInputs);
   // All buckets but the first and the last have the size of the second one.
   held_elements_ = 0;
   for (std::uint32_t bucket = 0; bucket < std::min(buckets.count(), 2U); ++bucket)
@@ -369,20 +369,20 @@ Status NcclRounds::Rounds(Running& running) {
 }
 
 Status NcclRounds::Round(const Running& running, std::size_t round, const Deadline& deadline) {
-  const RoundPlan& plan = *running.sum.plan;
+  const ReductionPlan& plan = *running.sum.plan;
   const BucketLayout& buckets = running.sum.buckets;
-  using Body = std::function<Status(const RoundPlan::Stage&, std::uint32_t bucket)>;
+  using Body = std::function<Status(const ReductionPlan::Stage&, std::uint32_t bucket)>;
   const auto for_stages = [&](const Body& body) -> Status {
     for (std::size_t stage = 0; stage < plan.stages().size(); ++stage)
       if (stage <= round && round - stage < buckets.count())
         RETURN_IF_ERROR(body(plan.stages()[stage], static_cast<std::uint32_t>(round - stage)));
     return {};
   };
-  const auto elements = [&](std::uint32_t bucket, const RoundPlan::Part& part) {
+  const auto elements = [&](std::uint32_t bucket, const ReductionPlan::Part& part) {
     return plan.RangeOf(buckets.RangeOf(bucket), part.piece).size;
   };
   const auto transfer = [&] {
-    return for_stages([&](const RoundPlan::Stage& stage, std::uint32_t bucket) -> Status {
+    return for_stages([&](const ReductionPlan::Stage& stage, std::uint32_t bucket) -> Status {
       for (const auto& [rank, part] : stage.sends) {
         const std::size_t count = elements(bucket, part);
         if (count == 0) continue;
@@ -401,23 +401,23 @@ Status NcclRounds::Round(const Running& running, std::size_t round, const Deadli
     });
   };
   bool transfers = false;
-  RETURN_IF_ERROR(for_stages([&](const RoundPlan::Stage& stage, std::uint32_t) -> Status {
+  RETURN_IF_ERROR(for_stages([&](const ReductionPlan::Stage& stage, std::uint32_t) -> Status {
     transfers = transfers || !stage.sends.empty() || !stage.receives.empty();
     return {};
   }));
   if (transfers) RETURN_IF_ERROR(Group(deadline, transfer));  // NCCL leaks memory for an empty one
-  return for_stages([&](const RoundPlan::Stage& stage, std::uint32_t bucket) -> Status {
-    for (const RoundPlan::Addition& addition : stage.additions)
+  return for_stages([&](const ReductionPlan::Stage& stage, std::uint32_t bucket) -> Status {
+    for (const ReductionPlan::Addition& addition : stage.additions)
       if (elements(bucket, addition.sum) > 0) RETURN_IF_ERROR(Carry(running, bucket, addition));
     return {};
   });
 }
 
 Status NcclRounds::Carry(const Running& running, std::uint32_t bucket,
-                         const RoundPlan::Addition& addition) {
+                         const ReductionPlan::Addition& addition) {
   const int piece = addition.sum.piece;
-  const bool is_mean = addition.sum.node == RoundPlan::kMean;
-  const RoundPlan& plan = *running.sum.plan;
+  const bool is_mean = addition.sum.node == ReductionPlan::kMean;
+  const ReductionPlan& plan = *running.sum.plan;
   cuda::TreeSumArguments sum{
       .divisor = is_mean ? running.sum.divisor : 1,
       .out = PlaceOf(running, bucket, addition.sum),
@@ -428,10 +428,10 @@ Status NcclRounds::Carry(const Running& running, std::uint32_t bucket,
 }
 
 float* NcclRounds::PlaceOf(const Running& running, std::uint32_t bucket,
-                           const RoundPlan::Part& part) const {
-  const RoundPlan& plan = *running.sum.plan;
+                           const ReductionPlan::Part& part) const {
+  const ReductionPlan& plan = *running.sum.plan;
   const ElementRange range = plan.RangeOf(running.sum.buckets.RangeOf(bucket), part.piece);
-  if (part.node == RoundPlan::kMean) return running.sum.mean.view().data() + range.begin;
+  if (part.node == ReductionPlan::kMean) return running.sum.mean.view().data() + range.begin;
   if (const auto held = plan.HeldIndex(part))
     return reinterpret_cast<float*>(scratch_.get()) + *held * held_elements_;
   const auto own = std::ranges::find(running.nodes, part.node, &HeldNode::node);

@@ -8,8 +8,8 @@
 
 #include "base/file.h"
 #include "base/format.h"
+#include "trainer/collective/gradient_rounds.h"
 #include "trainer/collective/reduction.h"
-#include "trainer/collective/round_plan.h"
 
 namespace pliant {
 namespace {
@@ -288,7 +288,7 @@ BucketSizes BucketSizesOf(const LearnerEnvironment& environment) {
 }
 
 BucketSizes BucketSizesOfRounds(const LearnerEnvironment& environment) {
-  return SizesOf(environment, RoundPlan::kBucketSizes);
+  return SizesOf(environment, GradientRounds::kBucketSizes);
 }
 
 int MaxLearnersOf(const LearnerEnvironment& environment) {

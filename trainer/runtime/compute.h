@@ -16,7 +16,7 @@
 #include "trainer/collective/gradient_accumulator.h"
 #include "trainer/collective/peer_transport.h"
 #include "trainer/collective/reduction.h"
-#include "trainer/collective/round_plan.h"
+#include "trainer/collective/reduction_plan.h"
 #include "trainer/collective/tree.h"
 #include "trainer/protocol/hang_detector.h"
 #include "trainer/protocol/program.h"
@@ -31,7 +31,7 @@ class ProgramThread;
 struct DeviceStep {
   float divisor = 1;  // samples in the tick
   // This rank's part in summing the gradients of all ranks. None: it computes all shards itself.
-  std::shared_ptr<const RoundPlan> rounds;
+  std::shared_ptr<const ReductionPlan> rounds;
   bool all_reduce = false;  // as in GradientRounds::Sum
 };
 

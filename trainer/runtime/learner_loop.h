@@ -8,6 +8,7 @@
 
 #include "base/event_loop.h"
 #include "trainer/checkpoint/checkpointer.h"
+#include "trainer/collective/gradient_rounds.h"
 #include "trainer/collective/memory_source.h"
 #include "trainer/collective/peer_transport.h"
 #include "trainer/collective/reduction.h"
@@ -41,7 +42,7 @@ struct LearnerOptions {
 
   // The cuts of the gradient: equal on all learners.
   BucketSizes buckets = Reduction::kBucketSizes;
-  BucketSizes buckets_of_rounds = RoundPlan::kBucketSizes;
+  BucketSizes buckets_of_rounds = GradientRounds::kBucketSizes;
 
   Duration grace = std::chrono::seconds(60);            // after the coordinator asks to leave
   Duration opening_timeout = std::chrono::seconds(10);  // for connecting to all members

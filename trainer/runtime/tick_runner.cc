@@ -31,11 +31,9 @@ void TickRunner::Begin(const Start& tick) {
   if (!train || device_step_) return;
   reduction_.Begin({.membership = tick_.membership,
                     .tick = tick_.number,
-                    .map = &team.tick_map(),
-                    .self = tick_.self,
+                    .plan = plans_.For(team.tick_map(), team.learner_of_rank, tick_.self),
                     .divisor = static_cast<float>(tick_.plan.samples),
-                    .buckets = options_.buckets,
-                    .host_of_rank = &team.learner_of_rank});
+                    .buckets = options_.buckets});
 }
 
 // A member that catches up needs the gradient in host memory, and so do nodes of an aborted tick.
@@ -47,15 +45,7 @@ std::optional<DeviceStep> TickRunner::StepOnDevice() {
   DeviceStep step{.divisor = static_cast<float>(tick_.plan.samples), .rounds = nullptr};
   if (team.in_sync.size() == 1) return step;
   if (!tick_.rounds) return std::nullopt;
-  const ShardMap& map = team.tick_map();
-  if (plan_ == nullptr || map_of_plan_ != map || hosts_of_plan_ != team.learner_of_rank ||
-      self_of_plan_ != tick_.self) {
-    map_of_plan_ = map;
-    hosts_of_plan_ = team.learner_of_rank;
-    self_of_plan_ = tick_.self;
-    plan_ = std::make_shared<const RoundPlan>(map, hosts_of_plan_, tick_.self);
-  }
-  step.rounds = plan_;
+  step.rounds = plans_.For(team.tick_map(), team.learner_of_rank, tick_.self);
   step.all_reduce = !parts_.split.bitwise();
   return step;
 }

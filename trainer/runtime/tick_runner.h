@@ -130,11 +130,7 @@ class TickRunner {
   std::optional<SpotCheck> check_;
   FloatBuffer mean_;        // then: TickOutput::mean
   bool exchanged_ = false;  // in rounds: they are over
-  // The plan for the last map, hosts and rank of a step in rounds.
-  std::shared_ptr<const RoundPlan> plan_;
-  ShardMap map_of_plan_;
-  std::vector<int> hosts_of_plan_;
-  int self_of_plan_ = 0;
+  LastReductionPlan plans_;
   TickStopwatch stopwatch_;
   Start tick_;
   std::vector<ShardTask> ledger_tasks_;  // of this learner in the tick, if there is a ledger

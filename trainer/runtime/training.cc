@@ -39,12 +39,6 @@ namespace {
 
 constexpr std::size_t kMaxShownSamples = 60;  // characters
 
-std::size_t NodesOf(const ShardMap& map) {
-  std::size_t nodes = 0;
-  for (const std::vector<ShardBlock>& blocks : map.blocks_of_rank) nodes += blocks.size();
-  return nodes;
-}
-
 // A state that the program computes for itself differs by its own fault, on any machine.
 Error ErrorOf(const StateMismatch& mismatch, std::uint64_t step) {
   if (!mismatch.of_program) {
@@ -136,15 +130,15 @@ void Training::Leave() {
 
 void Training::BeginTick() {
   team_.BeginTick(parts_.split, applied());
-  parts_.ticks.Begin(
-      {.membership = membership_,
-       .number = applied(),
-       .plan = parts_.state.schedule.At(applied()),
-       .before = &parts_.state.own,
-       .self = rank_,
-       .rounds = parts_.carrier.rounds_next() && NodesOf(team_.tick_map()) <= RoundPlan::kMaxNodes,
-       .team = &team_,
-       .owner = this});
+  parts_.ticks.Begin({.membership = membership_,
+                      .number = applied(),
+                      .plan = parts_.state.schedule.At(applied()),
+                      .before = &parts_.state.own,
+                      .self = rank_,
+                      .rounds = parts_.carrier.rounds_next() &&
+                                NodesOf(team_.tick_map()).size() <= GradientRounds::kMaxNodes,
+                      .team = &team_,
+                      .owner = this});
   if (catch_up_) {
     AdvanceCatchUp();
     ReportCatchUp();

@@ -91,8 +91,7 @@ class Worker final : public PeerHandler {
       reduction_ = &reduction;
       reduction.Begin({.membership = kMembership,
                        .tick = tick_,
-                       .map = &map,
-                       .self = rank_,
+                       .plan = plans_.For(map, {}, rank_),
                        .divisor = divisor});
       for (const HeldNode& node : nodes) reduction.AddLocal(node);
       for (auto& [peer, frame] : std::exchange(early_, {})) Deliver(peer, frame);
@@ -179,6 +178,7 @@ class Worker final : public PeerHandler {
   std::unique_ptr<PeerTransport> transport_;
   int connected_ = 0;
   Tick tick_ = 0;
+  LastReductionPlan plans_;
   Reduction* reduction_ = nullptr;  // null while none runs
   std::vector<std::pair<LearnerId, Frame>> early_;
   Tick barrier_ = 0;

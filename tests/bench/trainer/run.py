@@ -17,6 +17,7 @@ import rows
 # Modules that measure. The requested ones are imported after the environment is set.
 _BENCHES = {
     "all-reduce": "all_reduce",
+    "plan": "plan",
     "step": "step_rate",
     "package": "package",
     "registered": "registered",

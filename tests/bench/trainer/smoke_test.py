@@ -17,6 +17,7 @@ _PATH = f"{_HERE}:{_HERE.parents[2] / 'trainer' / 'python'}"
 _BINARIES = sys.argv.pop(1)
 # Rows that a quick run must have, among others.
 _ROWS = {
+    "plan": ["plan/4096-shards/1024/made", "plan/4096-shards/1024/a-host-each/first-tick"],
     "all-reduce": [f"all-reduce/2/{kind}/1MiB" for kind in ("plain", "tls", "shm")],
     "resize": ["resize/1->2/alone", "resize/2->1/alone"],
     "step": ["step/transformer/1", "step/transformer/2"],

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "trainer/collective/buckets.h"
-#include "trainer/collective/round_plan.h"
+#include "trainer/collective/reduction_plan.h"
 
 namespace pliant {
 
@@ -24,7 +24,7 @@ class AllRanks {
   using Add = std::function<Value(const Value& left, const Value& right)>;
   using Means = std::map<std::size_t, Value>;  // by the first element of each piece
 
-  AllRanks(std::vector<RoundPlan> plans, BucketLayout layout, Own own, Add add)
+  AllRanks(std::vector<ReductionPlan> plans, BucketLayout layout, Own own, Add add)
       : plans_(std::move(plans)),
         layout_(layout),
         own_(std::move(own)),
@@ -48,7 +48,7 @@ class AllRanks {
   };
   struct Message {
     std::uint32_t bucket = 0;
-    RoundPlan::Part part;
+    ReductionPlan::Part part;
     Value value;
   };
 
@@ -68,7 +68,7 @@ class AllRanks {
     // Between two ranks, in order.
     std::map<std::pair<std::size_t, std::size_t>, std::vector<Message>> travelling;
     for (std::size_t rank = 0; rank < plans_.size(); ++rank) {
-      ForStages(rank, round, [&](const RoundPlan::Stage& stage, std::uint32_t bucket) {
+      ForStages(rank, round, [&](const ReductionPlan::Stage& stage, std::uint32_t bucket) {
         for (const auto& [to, part] : stage.sends) {
           if (RangeOf(rank, bucket, part).size == 0) continue;
           travelling[{rank, static_cast<std::size_t>(to)}].push_back(
@@ -78,7 +78,7 @@ class AllRanks {
     }
     std::map<std::pair<std::size_t, std::size_t>, std::size_t> received;
     for (std::size_t rank = 0; rank < plans_.size(); ++rank) {
-      ForStages(rank, round, [&](const RoundPlan::Stage& stage, std::uint32_t bucket) {
+      ForStages(rank, round, [&](const ReductionPlan::Stage& stage, std::uint32_t bucket) {
         for (const auto& [from, part] : stage.receives) {
           if (RangeOf(rank, bucket, part).size == 0) continue;
           const std::pair link{static_cast<std::size_t>(from), rank};
@@ -93,20 +93,21 @@ class AllRanks {
     for (const auto& [link, messages] : travelling)
       Must(received[link] == messages.size(), "a send without its receive");
     for (std::size_t rank = 0; rank < plans_.size(); ++rank) {
-      ForStages(rank, round, [&](const RoundPlan::Stage& stage, std::uint32_t bucket) {
-        for (const RoundPlan::Addition& addition : stage.additions)
+      ForStages(rank, round, [&](const ReductionPlan::Stage& stage, std::uint32_t bucket) {
+        for (const ReductionPlan::Addition& addition : stage.additions)
           if (RangeOf(rank, bucket, addition.sum).size > 0) Carry(rank, bucket, addition);
       });
     }
   }
 
-  ElementRange RangeOf(std::size_t rank, std::uint32_t bucket, const RoundPlan::Part& part) const {
+  ElementRange RangeOf(std::size_t rank, std::uint32_t bucket,
+                       const ReductionPlan::Part& part) const {
     return plans_[rank].RangeOf(layout_.RangeOf(bucket), part.piece);
   }
 
-  Value ValueOf(std::size_t rank, std::uint32_t bucket, const RoundPlan::Part& part) {
+  Value ValueOf(std::size_t rank, std::uint32_t bucket, const ReductionPlan::Part& part) {
     const ElementRange range = RangeOf(rank, bucket, part);
-    if (part.node == RoundPlan::kMean) {
+    if (part.node == ReductionPlan::kMean) {
       const auto found = means_[rank].find(range.begin);
       Must(found != means_[rank].end(), "a mean that is not there yet");
       return found->second;
@@ -121,8 +122,8 @@ class AllRanks {
     return own_(static_cast<int>(rank), part.node, range);
   }
 
-  void Store(std::size_t rank, std::uint32_t bucket, const RoundPlan::Part& part, Value value) {
-    if (part.node == RoundPlan::kMean) {
+  void Store(std::size_t rank, std::uint32_t bucket, const ReductionPlan::Part& part, Value value) {
+    if (part.node == ReductionPlan::kMean) {
       const bool is_new =
           means_[rank].emplace(RangeOf(rank, bucket, part).begin, std::move(value)).second;
       return Must(is_new, "a mean that was there already");
@@ -133,7 +134,7 @@ class AllRanks {
   }
 
   // As the kernels do: see TreeLevels.
-  void Carry(std::size_t rank, std::uint32_t bucket, const RoundPlan::Addition& addition) {
+  void Carry(std::size_t rank, std::uint32_t bucket, const ReductionPlan::Addition& addition) {
     std::map<int, Value> waiting;
     std::optional<Value> sum;
     for (std::size_t i = 0; i < addition.nodes.size(); ++i) {
@@ -146,7 +147,7 @@ class AllRanks {
     Store(rank, bucket, addition.sum, *std::move(sum));
   }
 
-  const std::vector<RoundPlan> plans_;
+  const std::vector<ReductionPlan> plans_;
   const BucketLayout layout_;
   const Own own_;
   const Add add_;

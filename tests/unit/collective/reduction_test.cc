@@ -13,6 +13,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/fakes/rounds/deal_shards.h"
+
 namespace pliant {
 namespace {
 
@@ -49,7 +51,7 @@ class World {
       : World(shards, world_size, elements,
               BucketSizes{.first = bucket_elements, .rest = bucket_elements}) {}
   World(int shards, int world_size, std::size_t elements, const BucketSizes& sizes)
-      : sizes_(sizes) {
+      : sizes_(sizes), plans_(static_cast<std::size_t>(world_size)) {
     for (int rank = 0; rank < world_size; ++rank) {
       accumulators_.push_back(std::make_unique<GradientAccumulator>(elements, shards));
       reductions_.push_back(std::make_unique<Reduction>(
@@ -70,11 +72,10 @@ class World {
     for (int rank = 0; rank < map.world_size(); ++rank)
       at(rank).Begin({.membership = kMembership,
                       .tick = tick,
-                      .map = &map_,
-                      .self = rank,
+                      .plan = plans_[static_cast<std::size_t>(rank)].For(
+                          map_, tells_hosts_ ? host_of_rank_ : std::vector<int>{}, rank),
                       .divisor = divisor,
-                      .buckets = sizes_,
-                      .host_of_rank = tells_hosts_ ? &host_of_rank_ : nullptr});
+                      .buckets = sizes_});
   }
   // `told`: whether the reductions know the hosts.
   void SetHosts(std::vector<int> host_of_rank, bool told = true) {
@@ -157,6 +158,7 @@ class World {
 
   const BucketSizes sizes_;
   ShardMap map_;
+  std::vector<LastReductionPlan> plans_;
   std::vector<std::unique_ptr<GradientAccumulator>> accumulators_;
   CountedMemory memory_;
   std::vector<std::unique_ptr<Reduction>> reductions_;
@@ -241,17 +243,6 @@ TEST(Reduction, TakesAnyCompleteMap) {
   }
 }
 
-// Cuts the tree at random nodes and assigns them to random ranks.
-void Deal(ShardBlock block, std::mt19937& random, ShardMap& map) {
-  if (block.count > 1 && random() % 3 != 0) {
-    const int half = block.count / 2;
-    Deal({.first = block.first, .count = half}, random, map);
-    Deal({.first = block.first + half, .count = half}, random, map);
-  } else {
-    map.blocks_of_rank[random() % map.blocks_of_rank.size()].push_back(block);
-  }
-}
-
 TEST(Reduction, TakesMapsThatAreDealtAtRandom) {
   std::mt19937 random(Seed());
   for (int i = 0; i < 100; ++i) {
@@ -261,7 +252,8 @@ TEST(Reduction, TakesMapsThatAreDealtAtRandom) {
     ShardMap map{.logical_shards = shards,
                  .blocks_of_rank =
                      std::vector<std::vector<ShardBlock>>(static_cast<std::size_t>(world_size))};
-    Deal({.first = 0, .count = shards}, random, map);
+    DealShards(
+        {.first = 0, .count = shards}, [&](unsigned count) { return random() % count; }, map);
     ASSERT_TRUE(IsComplete(map));
     const auto leaves = RandomLeaves(shards, elements, random);
     World world(shards, world_size, elements, 1 + random() % 200);
@@ -307,8 +299,9 @@ TEST(Reduction, TakesOtherBucketsInTheNextTick) {
   Reduction reduction(200, [](int, Frame) { FAIL() << "alone nothing is sent"; });
   GradientAccumulator accumulator(200, 4);
   const ShardMap map = AssignShards(4, 1);
+  const auto plan = std::make_shared<const ReductionPlan>(map, std::vector<int>{}, 0);
   for (const BucketSizes& sizes : {BucketSizes{16, 32}, {200, 200}, {64, 16}, {16, 32}}) {
-    reduction.Begin({.map = &map, .divisor = 4, .buckets = sizes});
+    reduction.Begin({.plan = plan, .divisor = 4, .buckets = sizes});
     accumulator.Begin(map.logical_shards, map.blocks_of_rank[0], sizes);
     while (!accumulator.done()) {
       std::ranges::copy(leaves[static_cast<std::size_t>(accumulator.next_shard())],
@@ -442,7 +435,8 @@ TEST(Reduction, HostsChangeNoBit) {
       ShardMap map = AssignShards(shards, world_size);
       if (random() % 2 == 0) {
         map.blocks_of_rank.assign(static_cast<std::size_t>(world_size), {});
-        Deal({.first = 0, .count = shards}, random, map);
+        DealShards(
+            {.first = 0, .count = shards}, [&](unsigned count) { return random() % count; }, map);
       }
       world.Begin(map, tick, 7);
       for (int rank = 0; rank < world_size; ++rank) world.ComputeInParts(rank, leaves, random);

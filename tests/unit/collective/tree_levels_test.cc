@@ -45,8 +45,8 @@ TEST(TreeLevels, GiveThePlainTreeForEveryWorldSize) {
     for (int shard = 0; shard < shards; ++shard) leaves.push_back(std::to_string(shard));
     const std::string want = SumTree<std::string>(leaves, Sum);
     for (int world = 1; world <= shards; ++world) {
-      const TreeSum tree(AssignShards(shards, world));
-      EXPECT_EQ(SumOf(shards, tree.nodes()), want) << shards << " shards, world size " << world;
+      EXPECT_EQ(SumOf(shards, NodesOf(AssignShards(shards, world))), want)
+          << shards << " shards, world size " << world;
     }
   }
 }

@@ -49,11 +49,12 @@ TEST(TreeSum, EqualsThePlainTreeForEveryMap) {
   std::vector<float> want = SumTree<std::vector<float>>(leaves, add);
   for (float& value : want) value /= 37.0F;
 
+  TreeSum tree;  // used again
   for (int world = 1; world <= kShards; ++world) {
     const ShardMap map = AssignShards(kShards, world);
-    TreeSum tree(map);
+    const std::vector<NodeIndex> indices = NodesOf(map);
     std::vector<std::vector<float>> nodes;
-    for (const NodeIndex node : tree.nodes()) {
+    for (const NodeIndex node : indices) {
       const ShardBlock block = BlockOf(kShards, node);
       nodes.push_back(SumTree<std::vector<float>>(
           std::span(leaves).subspan(static_cast<std::size_t>(block.first),
@@ -62,17 +63,23 @@ TEST(TreeSum, EqualsThePlainTreeForEveryMap) {
     }
     const std::vector<std::span<const float>> inputs(nodes.begin(), nodes.end());
     std::vector<float> out(kSize);
-    tree.Sum(inputs, 37.0F, out);
+    tree.Sum(LevelsOf(kShards, indices), inputs, 37.0F, out);
     EXPECT_EQ(out, want) << "world size " << world;
   }
 }
 
-TEST(TreeSum, KnowsItsNodes) {
-  const TreeSum tree(AssignShards(16, 3));
-  EXPECT_EQ(tree.nodes(), (std::vector<NodeIndex>{4, 5, 6, 14, 30, 31}));
-  EXPECT_EQ(tree.IndexOf(6), 2);
-  EXPECT_EQ(tree.IndexOf(7), -1);
-  EXPECT_EQ(tree.IndexOf(0), -1);
+TEST(TreeSum, GivesTheBitsOfAChain) {
+  TreeSum tree;
+  for (const std::size_t count : {1U, 2U, 3U, 7U}) {
+    std::vector<std::vector<float>> values;
+    for (std::uint32_t i = 0; i < count; ++i) values.push_back(RandomFloats(3000, i));
+    std::vector<float> want = values.back();
+    for (std::size_t i = count - 1; i > 0; --i) AddFloats(values[i - 1], want, want);
+    const std::vector<std::span<const float>> inputs(values.begin(), values.end());
+    std::vector<float> out(3000);
+    tree.Sum(ChainOf(count), inputs, 1, out);
+    EXPECT_EQ(out, want) << count;
+  }
 }
 
 }  // namespace

@@ -108,20 +108,20 @@ class KernelsTest : public testing::Test {
 
   void ExpectTree(int shards, const ShardMap& map, std::size_t elements, std::size_t offset,
                   float divisor, bool in_place) {
-    TreeSum host(map);
-    const TreeLevels levels = LevelsOf(shards, host.nodes());
+    const std::vector<NodeIndex> nodes = NodesOf(map);
+    const TreeLevels levels = LevelsOf(shards, nodes);
     cuda::TreeSumArguments sum{.divisor = divisor, .elements = elements};
     std::vector<std::vector<float>> values;
     std::vector<std::span<const float>> spans;
     std::vector<float*> inputs;
-    for (std::size_t i = 0; i < host.nodes().size(); ++i) {
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
       values.push_back(Draw(elements));
       inputs.push_back(OnDevice(std::span<const float>(values.back()), offset));
       sum.inputs[i] = inputs.back();
     }
     for (const std::vector<float>& each : values) spans.emplace_back(each);
     std::vector<float> expected(elements);
-    host.Sum(spans, divisor, expected);
+    TreeSum().Sum(levels, spans, divisor, expected);
     sum.out = in_place ? inputs.back() : OnDevice(std::span<const float>(expected), offset);
     if (!in_place) {
       const std::vector<float> nothing(elements);

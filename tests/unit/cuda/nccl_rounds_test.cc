@@ -131,7 +131,7 @@ class Rank {
   // Sums once. CHECKs the result if there is one.
   Status Sum(int number, const std::vector<int>& host_of_rank = {}, bool all_reduce = false) {
     const ShardMap map = AssignShards(kShards, ranks_);
-    const auto plan = std::make_shared<const RoundPlan>(map, host_of_rank, rank_);
+    const auto plan = std::make_shared<const ReductionPlan>(map, host_of_rank, rank_);
     std::vector<HeldNode> nodes;
     for (const NodeIndex node : plan->own())
       nodes.push_back({.node = node, .sum = OnDevice(NodeOfLeaves(node, number))});

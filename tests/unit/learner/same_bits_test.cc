@@ -141,12 +141,12 @@ class Learners {
                                         network.push_back({rank, to, std::move(frame)});
                                       }));
       if (!train) continue;
-      reductions.back()->Begin({.membership = {1, 1},
-                                .tick = tick,
-                                .map = &map,
-                                .self = rank,
-                                .divisor = static_cast<float>(plan.samples),
-                                .buckets = BucketsOf(tick)});
+      reductions.back()->Begin(
+          {.membership = {1, 1},
+           .tick = tick,
+           .plan = std::make_shared<const ReductionPlan>(map, std::vector<int>{}, rank),
+           .divisor = static_cast<float>(plan.samples),
+           .buckets = BucketsOf(tick)});
     }
     for (int rank = 0; rank < map.world_size(); ++rank) {
       ComputePart(schedule, tick, map, rank, rounds, *reductions[static_cast<std::size_t>(rank)]);

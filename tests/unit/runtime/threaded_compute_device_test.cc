@@ -63,7 +63,7 @@ class DeviceComputeTest : public testing::Test {
                   .tasks = {{.shard = 0, .samples = {1}}, {.shard = 1, .samples = {2}}},
                   .buckets = {.first = 1, .rest = 16}};
     work.device_step = DeviceStep{
-        .divisor = 4, .rounds = std::make_shared<const RoundPlan>(map, std::vector<int>{}, 0)};
+        .divisor = 4, .rounds = std::make_shared<const ReductionPlan>(map, std::vector<int>{}, 0)};
     return work;
   }
   ~DeviceComputeTest() override {
