@@ -7,6 +7,7 @@
 
 #include "base/format.h"
 #include "base/log.h"
+#include "trainer/collective/gradient_rounds.h"
 
 namespace pliant {
 namespace {
@@ -79,6 +80,14 @@ void Carrier::OnTick(std::span<const std::optional<RoundsReport>> reports, bool 
     log::Info("gradients travel from GPU to GPU", {{"ranks", now_->world_size}});
   if (now_->rank == 0 && now_->state == State::kNone && all_in_sync && CanExchange(reports))
     Offer();
+}
+
+StepCarrier Carrier::For(const Team& team) const {
+  if (team.redo) return StepCarrier::kFrames;
+  if (team.in_sync.size() == 1) return StepCarrier::kNone;
+  const bool rounds =
+      now_ && now_->rounds_next && NodesOf(team.tick_map()).size() <= GradientRounds::kMaxNodes;
+  return rounds ? StepCarrier::kRounds : StepCarrier::kFrames;
 }
 
 void Carrier::Offer() {

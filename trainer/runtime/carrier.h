@@ -12,11 +12,19 @@
 #include "trainer/collective/communicators.h"
 #include "trainer/collective/peer_transport.h"
 #include "trainer/protocol/rounds_report.h"
+#include "trainer/protocol/team.h"
 #include "trainer/runtime/learner_stats.h"
 #include "trainer/runtime/peers.h"
 #include "trainer/runtime/tasks.h"
 
 namespace pliant {
+
+// What carries the gradients of a step from rank to rank.
+enum class StepCarrier : std::uint8_t {
+  kNone,    // one rank computes all shards
+  kFrames,  // from host memory, in which the sum stands afterwards
+  kRounds,  // from device to device
+};
 
 // Decides what carries the gradients of each step: frames, which always work, or rounds over a
 // communicator, which the members of a membership make in the background while frames carry, and
@@ -57,8 +65,10 @@ class Carrier {
   // A step's gradients did not travel.
   void OnRoundsFailed(const std::string& why);
 
-  // Whether the next step is exchanged in rounds: the same on all members.
-  bool rounds_next() const { return now_ && now_->rounds_next; }
+  // Of the next step of the team. All members come to the same answer, because they have the same
+  // team and the same trailers. Frames carry the first tick of a membership, for which members may
+  // have nodes in host memory, and all ticks in which one of them catches up.
+  StepCarrier For(const Team& team) const;
 
  private:
   enum class State { kNone, kOffering, kJoining, kReady, kFailed };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.h"
 #include "trainer/protocol/state_check.h"
 
 namespace pliant {
@@ -36,15 +37,17 @@ void TickRunner::Begin(const Start& tick) {
                     .buckets = options_.buckets});
 }
 
-// A member that catches up needs the gradient in host memory, and so do nodes of an aborted tick.
 std::optional<DeviceStep> TickRunner::StepOnDevice() {
-  const Team& team = *tick_.team;
-  if (tick_.plan.kind != TickKind::kTrain || !parts_.compute.keeps_gradients() || team.redo ||
-      !partial_.nodes().empty())
+  if (tick_.plan.kind != TickKind::kTrain || tick_.carrier == StepCarrier::kFrames)
     return std::nullopt;
+  CHECK(partial_.nodes().empty(), "nodes are kept for a first tick only, which frames carry");
+  if (!parts_.compute.keeps_gradients()) {
+    CHECK(tick_.carrier == StepCarrier::kNone, "all ranks have devices in rounds");
+    return std::nullopt;
+  }
   DeviceStep step{.divisor = static_cast<float>(tick_.plan.samples), .rounds = nullptr};
-  if (team.in_sync.size() == 1) return step;
-  if (!tick_.rounds) return std::nullopt;
+  if (tick_.carrier == StepCarrier::kNone) return step;
+  const Team& team = *tick_.team;
   step.rounds = plans_.For(team.tick_map(), team.learner_of_rank, tick_.self);
   step.all_reduce = !parts_.split.bitwise();
   return step;

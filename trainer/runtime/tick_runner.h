@@ -14,6 +14,7 @@
 #include "trainer/data/schedule.h"
 #include "trainer/protocol/team.h"
 #include "trainer/protocol/tick_round.h"
+#include "trainer/runtime/carrier.h"
 #include "trainer/runtime/compute.h"
 #include "trainer/runtime/learner_stats.h"
 #include "trainer/runtime/partial_tick.h"
@@ -62,8 +63,8 @@ class TickRunner {
     TickPlan plan;
     // Borrowed likewise: the position of the state that the tick begins with.
     const Position* before = nullptr;
-    int self = 0;         // rank
-    bool rounds = false;  // gradients are exchanged in rounds; equal on all ranks
+    int self = 0;  // rank
+    StepCarrier carrier = StepCarrier::kFrames;
     // Borrowed until the tick is over and the runner is no longer busy() with it.
     const Team* team = nullptr;
     Owner* owner = nullptr;

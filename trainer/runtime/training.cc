@@ -135,8 +135,7 @@ void Training::BeginTick() {
                       .plan = parts_.state.schedule.At(applied()),
                       .before = &parts_.state.own,
                       .self = rank_,
-                      .rounds = parts_.carrier.rounds_next() &&
-                                NodesOf(team_.tick_map()).size() <= GradientRounds::kMaxNodes,
+                      .carrier = parts_.carrier.For(team_),
                       .team = &team_,
                       .owner = this});
   if (catch_up_) {

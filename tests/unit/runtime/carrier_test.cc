@@ -11,6 +11,7 @@
 #include "base/format.h"
 #include "base/sim_event_loop.h"
 #include "tests/unit/runtime/fake_peer_transport.h"
+#include "trainer/collective/gradient_rounds.h"
 #include "trainer/protocol/membership_view.h"
 
 namespace pliant {
@@ -90,6 +91,16 @@ struct CarrierOf {
     communicators.joined(std::move(status));
     Run();
   }
+  StepCarrier For(int shards, bool redo = false) const {
+    Team team{.in_sync = {true, true, true},
+              .learner_of_rank = {0, 1, 2},
+              .learners = 3,
+              .map = AssignShards(shards, 3),
+              .redo = {}};
+    if (redo) team.redo = ReassignMissingShards(shards, {{}, {}, {}}, team.in_sync);
+    return carrier->For(team);
+  }
+  bool InRounds() const { return For(8) == StepCarrier::kRounds; }
   std::size_t offers() const {
     return transport.SentTo(Learner(1), FrameKind::kCommunicator).size();
   }
@@ -149,12 +160,12 @@ TEST(Carrier, RankZeroOffersACommunicatorOnce) {
   EXPECT_EQ(first.carrier->Report(), Of("a"));
   first.Answer({});
   EXPECT_EQ(first.carrier->Report(), Of("a", /*ready=*/true));
-  EXPECT_FALSE(first.carrier->rounds_next()) << "the others may not have it";
+  EXPECT_FALSE(first.InRounds()) << "the others may not have it";
   first.Tick(/*ready=*/true);
-  EXPECT_TRUE(first.carrier->rounds_next());
+  EXPECT_TRUE(first.InRounds());
   first.carrier->Leave();
   first.carrier->Leave();
-  EXPECT_FALSE(first.carrier->rounds_next());
+  EXPECT_FALSE(first.InRounds());
   EXPECT_EQ(first.communicators.aborts, 1);
 }
 
@@ -169,9 +180,35 @@ TEST(Carrier, NobodyIsLeftBehind) {
   first.Run();
   first.Answer({});
   first.Tick(/*ready=*/true);
-  EXPECT_TRUE(first.carrier->rounds_next());
+  EXPECT_TRUE(first.InRounds());
   first.carrier->OnTick(Reports{Of("a", true), Of("b", true), std::nullopt}, true);
-  EXPECT_FALSE(first.carrier->rounds_next()) << "one has lost it";
+  EXPECT_FALSE(first.InRounds()) << "one has lost it";
+}
+
+TEST(Carrier, FramesCarryWhatDevicesCannot) {
+  CarrierOf it(1);
+  it.Tick(/*ready=*/true);
+  EXPECT_EQ(it.For(8), StepCarrier::kRounds);
+  EXPECT_EQ(it.For(8, /*redo=*/true), StepCarrier::kFrames) << "the first tick of a membership";
+  EXPECT_EQ(it.For(128), StepCarrier::kRounds);
+  ASSERT_GT(GradientRounds::kMaxNodes, NodesOf(AssignShards(128, 3)).size());
+  // Nodes of single shards, as after many losses.
+  ShardMap single{.logical_shards = 256, .blocks_of_rank = {{}, {}, {}}};
+  for (int shard = 0; shard < 256; ++shard)
+    single.blocks_of_rank[static_cast<std::size_t>(shard % 3)].push_back(
+        {.first = shard, .count = 1});
+  EXPECT_EQ(it.carrier->For({.in_sync = {true, true, true},
+                             .learner_of_rank = {0, 1, 2},
+                             .learners = 3,
+                             .map = single,
+                             .redo = {}}),
+            StepCarrier::kFrames);
+  EXPECT_EQ(it.carrier->For({.in_sync = {true},
+                             .learner_of_rank = {0},
+                             .learners = 1,
+                             .map = AssignShards(8, 1),
+                             .redo = {}}),
+            StepCarrier::kNone);
 }
 
 TEST(Carrier, TakesOneOfferOfRankZero) {
@@ -189,7 +226,7 @@ TEST(Carrier, TakesOneOfferOfRankZero) {
   EXPECT_FALSE(none.communicators.seat);
   EXPECT_EQ(none.Offered(1).error().code, ErrorCode::kInvalid);
   none.Tick(/*ready=*/true);
-  EXPECT_FALSE(none.carrier->rounds_next());
+  EXPECT_FALSE(none.InRounds());
 }
 
 TEST(Carrier, AfterAFailureItWaitsLongerEachTime) {

@@ -95,9 +95,14 @@ struct TickerOf final : TickRunner::Owner, SampleLedger {
                    .plan = schedule.At(tick),
                    .before = &group,
                    .self = self_rank,
-                   .rounds = compute.rounds != nullptr,
+                   .carrier = CarrierOfStep(),
                    .team = &team,
                    .owner = this});
+  }
+  StepCarrier CarrierOfStep() const {
+    if (team.redo) return StepCarrier::kFrames;
+    if (compute.rounds != nullptr) return StepCarrier::kRounds;
+    return team.in_sync.size() == 1 ? StepCarrier::kNone : StepCarrier::kFrames;
   }
   void Compute() {
     runner->ComputePart();
