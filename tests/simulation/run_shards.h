@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "trainer/runtime/host_tick.h"
 #include "trainer/runtime/program_thread.h"
 #include "trainer/runtime/shard_stepper.h"
 
@@ -9,9 +10,10 @@ namespace pliant {
 
 // Runs a ShardStepper to the end, calling `program` on the calling thread.
 inline Status RunShards(Program& program, GradientAccumulator& accumulator, BytePool& buffers,
-                        const TickWork& work, ShardStepper::OnPart on_part, TickOutput& output) {
+                        const TickWork& work, TickSide::OnPart on_part, TickOutput& output) {
   TickControl control;
-  ShardStepper stepper(program, accumulator, buffers, work, control, std::move(on_part));
+  HostTick side(accumulator, buffers, work, control, std::move(on_part));
+  ShardStepper stepper(program, accumulator, work, control, side);
   Perform(program, stepper);
   return stepper.End(output);
 }

@@ -40,8 +40,8 @@ void TreeSum::Sum(const TreeLevels& levels, std::span<const std::span<const floa
           AddDivideInto(out.data() + begin, left, sum, divisor, size);
           break;
         }
-        // What waited on this level is used up, so its row is free; so is that of the level on
-        // which the result will wait.
+        // The sum that waited on this level is used up, so its row is free; so is the row of the
+        // level on which the result will wait.
         float* const into = row(level + 1 == last ? last : level);
         AddInto(into, left, sum, size);
         sum = into;

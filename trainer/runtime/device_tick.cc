@@ -9,10 +9,14 @@
 
 namespace pliant {
 
-DeviceTick::DeviceTick(Memory memory, const TickWork& work, const GradientCells& cells)
+DeviceTick::DeviceTick(Memory memory, GradientAccumulator& accumulator, const TickWork& work,
+                       TickControl& control, OnPart on_part)
     : memory_(memory),
+      accumulator_(accumulator),
       work_(work),
-      lanes_of_gradient_(work.measure ? cells.count() * kSquareLanes : 0),
+      control_(control),
+      on_part_(std::move(on_part)),
+      lanes_of_gradient_(work.measure ? accumulator.cells().count() * kSquareLanes : 0),
       follow_(work.tasks.size() + 1) {
   const std::size_t lanes = work.tasks.size() * lanes_of_gradient_;
   const std::size_t doubles = 2 * follow_.size() + lanes;
@@ -24,14 +28,27 @@ DeviceTick::DeviceTick(Memory memory, const TickWork& work, const GradientCells&
   checksum_ = reinterpret_cast<std::uint64_t*>(begin + all.size_bytes());
 }
 
-void DeviceTick::Measure(std::size_t task, std::span<const float> gradient) {
-  memory_.device.Squares(gradient, lanes_.subspan(task * lanes_of_gradient_, lanes_of_gradient_));
+void DeviceTick::Offer(std::size_t task, ShardWork& work) {
+  follow_[task] = false;
+  work.sums = sums_.subspan(2 * task, 2);
+  work.sums_follow = &follow_[task];
+}
+
+void DeviceTick::OnLeaf(std::size_t task, std::span<const float> leaf) {
+  if (!work_.measure) return;
+  memory_.device.Squares(leaf, lanes_.subspan(task * lanes_of_gradient_, lanes_of_gradient_));
 }
 
 void DeviceTick::Check(std::size_t task, std::span<const float> gradient,
-                       std::span<const std::byte> buffers, const ShardSums& sums) {
+                       std::span<const std::byte> buffers, const ShardSums& sums, TickOutput&) {
   memory_.device.Checksum(gradient, *checksum_);
   checked_ = {.task = task, .buffers = buffers, .sums = sums};
+}
+
+void DeviceTick::OnFinished(std::size_t task, ShardResult&) {
+  memory_.device.Then([&control = control_, task](const Status&) {
+    control.done.store(task + 1, std::memory_order_relaxed);
+  });
 }
 
 void DeviceTick::Begin() {
@@ -46,27 +63,29 @@ void DeviceTick::Begin() {
                  .mean = mean_});
 }
 
-void DeviceTick::HandOut(const HeldNode& node, std::uint32_t bucket, ElementRange range,
-                         const std::function<void(NodePart)>& on_part) {
+void DeviceTick::HandOut(const HeldNode& node, std::uint32_t bucket) {
   if (begun_ != nullptr) {
     if (blocks_.empty() || blocks_.back().node != node.node) blocks_.push_back(node);
     // The last block's bucket is the last of all blocks' to become final.
     if (blocks_.size() == work_.device_step->rounds->own().size()) begun_->Add(blocks_, bucket);
     return;
   }
+  const ElementRange range = accumulator_.buckets().RangeOf(bucket);
   FloatBuffer& copy = copies_[node.node];
   if (!copy) copy = memory_.sums.Take();
   memory_.device.ToHost(std::as_bytes(node.sum.view().subspan(range.begin, range.size)),
                         std::as_writable_bytes(copy.view().subspan(range.begin, range.size)));
-  memory_.device.Then([on_part, part = NodePart{.node = {.node = node.node, .sum = copy},
-                                                .bucket = bucket}](const Status& copied) {
+  memory_.device.Then([on_part = on_part_,
+                       part = NodePart{.node = {.node = node.node, .sum = copy}, .bucket = bucket}](
+                          const Status& copied) {
     if (copied) on_part(part);
   });
 }
 
-void DeviceTick::End(const GradientAccumulator& accumulator, bool whole, TickOutput& output) {
+void DeviceTick::End(bool whole, TickOutput& output) {
+  if (work_.kind != TickKind::kTrain) return;
   if (begun_ != nullptr && whole) {
-    const std::uint32_t buckets = accumulator.buckets().count();
+    const std::uint32_t buckets = accumulator_.buckets().count();
     if (work_.blocks.empty())
       for (std::uint32_t bucket = 0; bucket < buckets; ++bucket) begun_->Add({}, bucket);
     output.mean = mean_;
@@ -75,7 +94,7 @@ void DeviceTick::End(const GradientAccumulator& accumulator, bool whole, TickOut
   if (whole && work_.device_step) {
     std::vector<NodeIndex> nodes;
     std::vector<std::span<const float>> sums;
-    for (const HeldNode& node : accumulator.finished()) {
+    for (const HeldNode& node : accumulator_.finished()) {
       nodes.push_back(node.node);
       sums.emplace_back(node.sum.view());
     }
@@ -83,7 +102,7 @@ void DeviceTick::End(const GradientAccumulator& accumulator, bool whole, TickOut
     return memory_.device.Mean(LevelsOf(work_.logical_shards, nodes), sums,
                                work_.device_step->divisor, output.mean.view());
   }
-  accumulator.CopySums(output.nodes);
+  accumulator_.CopySums(output.nodes);
   for (HeldNode& node : output.nodes) {
     FloatBuffer& copy = copies_[node.node];
     if (!copy) {

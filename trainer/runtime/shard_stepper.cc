@@ -8,9 +8,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "trainer/checkpoint/checksum.h"
 #include "trainer/collective/float_environment.h"
-#include "trainer/protocol/spot_check.h"
 #include "trainer/protocol/state_check.h"
 
 namespace pliant {
@@ -18,11 +16,8 @@ namespace pliant {
 // Hands out the buckets of a block while its last shard is computed.
 class ShardStepper::BlockParts final : public GradientSink {
  public:
-  BlockParts(GradientAccumulator& accumulator, const OnPart& on_part, DeviceTick* device)
-      : accumulator_(accumulator),
-        on_part_(on_part),
-        device_(device),
-        node_(accumulator.block_node()) {}
+  BlockParts(GradientAccumulator& accumulator, TickSide& side)
+      : accumulator_(accumulator), side_(side), node_(accumulator.block_node()) {}
 
   void OnReady(ElementRange range) override {
     accumulator_.AccumulateReady(range, [this](std::uint32_t bucket) { HandOut(bucket); });
@@ -32,27 +27,16 @@ class ShardStepper::BlockParts final : public GradientSink {
   }
 
  private:
-  void HandOut(std::uint32_t bucket) {
-    if (device_ == nullptr) return on_part_({.node = node_, .bucket = bucket});
-    device_->HandOut(node_, bucket, accumulator_.buckets().RangeOf(bucket), on_part_);
-  }
+  void HandOut(std::uint32_t bucket) { side_.HandOut(node_, bucket); }
 
   GradientAccumulator& accumulator_;
-  const OnPart& on_part_;
-  DeviceTick* const device_;
+  TickSide& side_;
   const HeldNode node_;
 };
 
 ShardStepper::ShardStepper(ProgramView& program, GradientAccumulator& accumulator,
-                           BytePool& buffers, const TickWork& work, TickControl& control,
-                           OnPart on_part, DeviceTick* device)
-    : program_(program),
-      accumulator_(accumulator),
-      buffers_(buffers),
-      work_(work),
-      control_(control),
-      on_part_(std::move(on_part)),
-      device_(device) {}
+                           const TickWork& work, const TickControl& control, TickSide& side)
+    : program_(program), accumulator_(accumulator), work_(work), control_(control), side_(side) {}
 
 ShardStepper::~ShardStepper() = default;
 
@@ -68,7 +52,7 @@ std::optional<Work> ShardStepper::Next() {
 }
 
 void ShardStepper::Begin() {
-  if (device_ != nullptr && work_.kind == TickKind::kTrain) device_->Begin();
+  if (work_.kind == TickKind::kTrain) side_.Begin();
   if (work_.check_state) {
     Result<StateDigest> digest = DigestOf(program_.State());
     if (!digest) {
@@ -79,35 +63,24 @@ void ShardStepper::Begin() {
   }
   output_.shards.reserve(work_.tasks.size());
   if (work_.kind == TickKind::kTrain && !work_.tasks.empty() && work_.tasks.front().shard == 0) {
-    written_ = buffers_.Take(program_.info().buffer_bytes);
+    written_ = side_.TakeBuffers(program_.info().buffer_bytes);
     std::ranges::fill(written_.view, std::byte{0});
   }
   waited_ = program_.data_wait();
   PassEmptyShards();
 }
 
-ShardWork ShardStepper::WorkOn(const ShardTask& task) {
-  ShardWork work{.task = &task, .gradient = {}, .buffers = {}, .left = {}, .sums = {}};
-  if (device_ != nullptr) {
-    sums_follow_ = false;
-    work.sums = device_->SumsOf(next_);
-    work.sums_follow = &sums_follow_;
-  }
-  return work;
-}
-
 std::optional<Work> ShardStepper::WorkOnOther() {
   try {
-    MemorySource& memory = device_ == nullptr ? HeapMemory() : device_->device().memory();
-    checked_gradient_ = FloatBuffer(program_.info().gradient_elements, memory);
+    checked_gradient_ = FloatBuffer(program_.info().gradient_elements, side_.memory());
   } catch (const std::bad_alloc&) {
     checked_ = true;  // without a result: a check is not worth the training
     return std::nullopt;
   }
-  ShardWork work = WorkOn(*work_.other_checked);
-  work.gradient = checked_gradient_.view();
+  ShardWork work{.task = &*work_.other_checked, .gradient = checked_gradient_.view()};
+  side_.Offer(next_, work);
   if (work.task->shard == 0) {
-    checked_buffers_ = buffers_.Take(program_.info().buffer_bytes);
+    checked_buffers_ = side_.TakeBuffers(program_.info().buffer_bytes);
     work.buffers = checked_buffers_.view;
   }
   return work;
@@ -115,14 +88,14 @@ std::optional<Work> ShardStepper::WorkOnOther() {
 
 ShardWork ShardStepper::WorkOnTask() {
   const int shard = task().shard;
-  ShardWork work = WorkOn(task());
+  ShardWork work{.task = &task()};
+  side_.Offer(next_, work);
   if (task().kind == TickKind::kEvaluate) return work;
   CHECK(accumulator_.next_shard() == shard, "shards are computed in the order of their blocks");
   added_ = false;
   work.gradient = accumulator_.Leaf();
-  const bool has_parts = device_ == nullptr || !work_.device_step || work_.device_step->rounds;
-  if (accumulator_.completes_block() && has_parts)
-    parts_ = std::make_unique<BlockParts>(accumulator_, on_part_, device_);
+  if (accumulator_.completes_block() && side_.hands_out())
+    parts_ = std::make_unique<BlockParts>(accumulator_, side_);
   // The whole leaf is digested before any of it is added to the sums.
   const bool checked = work_.own_checked == shard;
   if (const auto left = accumulator_.left_sibling(); !left.empty() && !checked) {
@@ -132,9 +105,7 @@ ShardWork ShardStepper::WorkOnTask() {
     return work;
   }
   if (shard == 0) work.buffers = written_.view;
-  // A device measures the whole leaf before any of it is added to the sums.
-  const bool measured_first = device_ != nullptr && work_.measure;
-  if (work_.parts_early && !measured_first && !checked) work.sink = parts_.get();
+  if (work_.parts_early && !side_.needs_whole_leaves() && !checked) work.sink = parts_.get();
   return work;
 }
 
@@ -143,7 +114,6 @@ void ShardStepper::Done(Result<ShardSums> sums) {
     status_ = std::unexpected(std::move(sums).error());
   } else if (next_ == work_.tasks.size()) {
     Check(checked_gradient_.view(), checked_buffers_.view, *sums);
-    if (device_ != nullptr && sums_follow_) device_->SumsFollow(next_);
   } else {
     Finish(*sums);
     PassEmptyShards();
@@ -167,37 +137,24 @@ void ShardStepper::Finish(const ShardSums& sums) {
       const std::span<const std::byte> buffers = written_.view;
       Check(accumulator_.Leaf(), shard == 0 ? buffers : buffers.first(0), sums);
     }
-    if (device_ != nullptr && work_.measure) device_->Measure(next_, accumulator_.Leaf());
+    side_.OnLeaf(next_, accumulator_.Leaf());
     if (parts_) std::exchange(parts_, nullptr)->Finish();
     accumulator_.Accumulate(std::exchange(added_, false));
-    if (device_ == nullptr && work_.measure) result.gradient_square = accumulator_.leaf_square();
   }
-  if (device_ != nullptr && sums_follow_) device_->SumsFollow(next_);
+  side_.OnFinished(next_++, result);
   output_.shards.push_back(result);
-  ++next_;
-  if (device_ == nullptr) return control_.done.store(next_, std::memory_order_relaxed);
-  device_->device().Then([&control = control_, done = next_](const Status&) {
-    control.done.store(done, std::memory_order_relaxed);
-  });
 }
 
 void ShardStepper::Check(std::span<const float> gradient, std::span<const std::byte> buffers,
                          const ShardSums& sums) {
   checked_ = true;
-  if (device_ != nullptr) return device_->Check(next_, gradient, buffers, sums);
-  output_.checked_shard = DigestOfShard(ChecksumOf(std::as_bytes(gradient)), buffers, sums);
+  side_.Check(next_, gradient, buffers, sums, output_);
 }
 
 Status ShardStepper::End(TickOutput& output) {
   output_.data_wait = program_.data_wait() - waited_;
   const bool whole = next_ == work_.tasks.size();
-  if (work_.kind == TickKind::kTrain) {
-    if (device_ == nullptr) {
-      accumulator_.CopySums(output_.nodes);
-    } else {
-      device_->End(accumulator_, whole, output_);
-    }
-  }
+  side_.End(whole, output_);
   if (!output_.shards.empty()) output_.buffers = {.owner = written_.owner, .view = written_.view};
   output = std::move(output_);
   if (status_ && !whole) {

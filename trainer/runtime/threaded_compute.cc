@@ -15,13 +15,14 @@
 #include "base/loop_notifier.h"
 #include "base/overloaded.h"
 #include "base/workers.h"
-#include "trainer/collective/buffer_pool.h"
 #include "trainer/collective/byte_pool.h"
 #include "trainer/collective/gradient_device.h"
 #include "trainer/collective/gradient_rounds.h"
 #include "trainer/runtime/change_stepper.h"
 #include "trainer/runtime/compute.h"
+#include "trainer/runtime/device_memories.h"
 #include "trainer/runtime/device_tick.h"
+#include "trainer/runtime/host_tick.h"
 #include "trainer/runtime/program_thread.h"
 #include "trainer/runtime/running_commit.h"
 #include "trainer/runtime/shard_stepper.h"
@@ -29,27 +30,6 @@
 
 namespace pliant {
 namespace {
-
-// Memory kept for the buffers that the model writes in a tick.
-constexpr std::size_t kBuffersKeptBytes = std::size_t{64} << 20;
-
-// The memory in which a device sums gradients, and that for its results. Each tick uses it again.
-struct DeviceMemories {
-  DeviceMemories(GradientDevice& on, std::size_t elements, MemorySource& sums_source)
-      : device(on),
-        pinned(kBuffersKeptBytes, on.pinned_memory()),
-        sums(elements, 0, sums_source),
-        means(elements, 1, on.memory()) {}
-
-  DeviceTick::Memory ForTick() {
-    return {.device = device, .pinned = pinned, .sums = sums, .means = means};
-  }
-
-  GradientDevice& device;
-  BytePool pinned;
-  BufferPool sums;
-  BufferPool means;
-};
 
 // The loop hands one operation at a time to the program's thread, so that what the loop prepares
 // for a tick (GradientAccumulator::Begin) never overlaps with the previous tick.
@@ -197,20 +177,16 @@ class ThreadedCompute final : public Compute {
   struct RunningTick {
     RunningTick(ThreadedCompute& compute, AskedTick tick)
         : asked(std::move(tick)),
-          device(compute.NewDeviceTick(asked.work)),
-          stepper(
-              compute.program_, compute.accumulator_,
-              compute.on_device_ ? compute.on_device_->pinned : compute.buffers_, asked.work,
-              compute.control_, [&compute](NodePart part) { compute.HandOver(std::move(part)); },
-              device.get()) {}
+          side(compute.NewSide(asked.work)),
+          stepper(compute.program_, compute.accumulator_, asked.work, compute.control_, *side) {}
 
     bool has_rounds() const {
       return asked.work.device_step && asked.work.device_step->rounds != nullptr;
     }
 
     AskedTick asked;
-    std::unique_ptr<DeviceTick> device;  // nullptr: the host computes
-    ShardStepper stepper;                // both work on `asked`
+    std::unique_ptr<TickSide> side;
+    ShardStepper stepper;  // both work on `asked`
   };
   // Runs on the copier's thread.
   struct Copy {
@@ -273,7 +249,7 @@ class ThreadedCompute final : public Compute {
         result_ =
             CatchAll([&] { return stepped ? running.stepper.End(output_) : std::move(stepped); });
         if (!on_device_) return Over();
-        GradientRounds* const rounds = running.device->rounds();
+        GradientRounds* const rounds = running.side->rounds();
         // Some bucket is missing: they would not end.
         if (rounds != nullptr && !result_) rounds->Abort([] {});
         on_device_->device.Then(
@@ -323,7 +299,7 @@ class ThreadedCompute final : public Compute {
   void End() {
     const Lifetime::Watch watch = lifetime_.watch();
     if (auto* const tick = std::get_if<RunningTick>(&running_)) {
-      EndTick(std::move(tick->asked.calls), tick->device ? tick->device->rounds() : nullptr);
+      EndTick(std::move(tick->asked.calls), tick->side->rounds());
     } else {
       auto& change = std::get<Change>(running_);
       wants_end_ = ended_wanted_;
@@ -413,15 +389,18 @@ class ThreadedCompute final : public Compute {
     if (!awaited) Over();
   }
 
-  std::unique_ptr<DeviceTick> NewDeviceTick(const TickWork& work) {
-    if (!on_device_) return nullptr;
-    return std::make_unique<DeviceTick>(on_device_->ForTick(), work, accumulator_.cells());
+  std::unique_ptr<TickSide> NewSide(const TickWork& work) {
+    auto on_part = [this](NodePart part) { HandOver(std::move(part)); };
+    if (on_device_)
+      return std::make_unique<DeviceTick>(on_device_->ForTick(), accumulator_, work, control_,
+                                          std::move(on_part));
+    return std::make_unique<HostTick>(accumulator_, buffers_, work, control_, std::move(on_part));
   }
 
   // The device's threads: the tick is computed.
   void OverOnDevice(RunningTick& running, const Status& computed) {
     if (computed) {
-      running.stepper.Complete(output_);
+      running.side->Complete(output_);
     } else {
       output_ = {};
       result_ = computed;
@@ -472,7 +451,7 @@ class ThreadedCompute final : public Compute {
   // its last stop is the thread of Then.
   Running running_;
   GradientAccumulator accumulator_;
-  BytePool buffers_{kBuffersKeptBytes};
+  BytePool buffers_{kTickBytesKept};
   std::optional<DeviceMemories> on_device_;  // none: the gradients are in host memory
   TickOutput output_;
   Status result_;

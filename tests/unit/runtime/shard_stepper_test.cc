@@ -10,6 +10,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "trainer/runtime/host_tick.h"
+
 #if defined(__x86_64__)
 #include <xmmintrin.h>
 #endif
@@ -47,8 +49,9 @@ class ShardStepperTest : public testing::Test {
       if (!std::ranges::contains(empty, shard)) work_.tasks.back().samples = {7};
     }
     accumulator_.Begin(work_.logical_shards, work_.blocks, work_.buckets, work_.measure);
-    stepper_.emplace(program_, accumulator_, buffers_, work_, control_,
-                     [this](const NodePart& part) { parts_.push_back(part.node.node); });
+    side_.emplace(accumulator_, buffers_, work_, control_,
+                  [this](const NodePart& part) { parts_.push_back(part.node.node); });
+    stepper_.emplace(program_, accumulator_, work_, control_, *side_);
   }
   // The shard to compute next.
   std::optional<int> Next() {
@@ -72,6 +75,7 @@ class ShardStepperTest : public testing::Test {
   BytePool buffers_{0};
   TickWork work_;
   TickControl control_;
+  std::optional<HostTick> side_;
   std::optional<ShardStepper> stepper_;
   ShardWork shard_{.gradient = {}, .buffers = {}, .left = {}};
   std::vector<NodeIndex> parts_;  // nodes of the reported parts
