@@ -1,18 +1,22 @@
 // The page: which part of the history is in view, and what the keys and the pointer do.
 
-import { BOTTOM, LEFT, drawStack, fillOfBand, prepared } from "./draw.js";
-import { bandAt, stack, zoomed } from "./layout.js";
-import { JobPanel, byId, drawDetail, drawEvents, drawQueues, element, when } from "./panels.js";
+import { colour, surfaceOf } from "./canvas.js";
+import { BOTTOM, LEFT, drawStack, fillOfBand } from "./draw.js";
+import { MAX_BANDS, bandAt, labelOf, stack, zoomed } from "./layout.js";
+import { JobPanel, byId, drawDetail, drawEvents, drawQueues, element } from "./panels.js";
+import { picture } from "./picture.js";
+import { download, savedRuns } from "./saved.js";
 import { History } from "./state.js";
 import { follow } from "./stream.js";
+import { SECOND, dateAndTime, when } from "./times.js";
 
-const MAX_BANDS = 20; // jobs with a band of their own
 const MIN_BRUSH = 5; // pixels
 const WINDOW_FROM_SERVER = 24 * 3600e3;
 
 const history = new History();
 const canvas = byId("stack");
-let live = true;
+const runs = savedRuns(byId("saved").textContent);
+let live = runs.length === 0;
 let view = { begin: 0, end: 1 };
 let mark = 0; // the time that the tables show
 let sight = { bands: [], top: 0 };
@@ -34,6 +38,20 @@ function follows() {
   const length = live ? Number(byId("window").value) : view.end - view.begin;
   view = { begin: history.now - length, end: history.now };
   mark = history.now;
+}
+
+// Shows a run of a saved page, from its beginning to its end.
+function showRun({ name, document: recorded }) {
+  history.load(recorded);
+  const clock = () => `saved at ${dateAndTime(history.now)}, of replica ${history.replica}`;
+  byId("connection").textContent = history.origin === null ? clock() : name;
+  select(null);
+  showAll();
+}
+
+function showAll() {
+  mark = history.now;
+  look({ begin: history.begin, end: Math.max(history.now, history.begin + SECOND) });
 }
 
 function setLive(on) {
@@ -66,12 +84,13 @@ function drawNow() {
   if (live) follows();
   const columns = Math.max(Math.floor(canvas.clientWidth - LEFT), 1);
   sight = stack(history, view.begin, view.end, columns, MAX_BANDS);
-  drawStack(canvas, view, sight, history, mark, brush);
+  drawStack(surfaceOf(canvas), view, sight, history, mark, brush);
   drawMoment();
   jobs.update(history, view, mark);
   drawDetail(history, view, mark, live, selected);
   drawQueues(history, view, mark);
   drawEvents(history, view);
+  byId("save-page").href = `/saved.html?from=${Math.floor(view.begin)}`;
 }
 
 function columnOf(time) {
@@ -89,18 +108,18 @@ function drawMoment() {
   const column = columnOf(mark);
   const total = (kind) => sight.bands.filter((band) => band.kind === kind).reduce((sum, { gpus }) => sum + gpus[column], 0);
   const known = mark >= history.begin;
+  const at = when(mark, history.origin);
   byId("moment").textContent = known
-    ? `${when(mark)}: ${total("job") + total("others")} GPUs held by jobs, ${total("foreign")} by other workloads, ` +
+    ? `${at}: ${total("job") + total("others")} GPUs held by jobs, ${total("foreign")} by other workloads, ` +
       `${total("yielded")} yielded, ${total("idle")} idle`
-    : `${when(mark)}: this replica recorded nothing before ${when(history.begin)}`;
+    : `${at}: this replica recorded nothing before ${when(history.begin, history.origin)}`;
   const legend = [];
   const rows = [];
   sight.bands.forEach((band) => {
     if (Math.max(...band.gpus) === 0) return;
-    const name = band.kind === "others" ? `${band.label} of ${band.queue}` : band.label;
     const item = element("li", "", { title: band.queue });
     const sample = element("canvas", "", { "aria-hidden": "true" });
-    item.append(sample, name);
+    item.append(sample, labelOf(band));
     legend.push([item, sample, band]);
     const row = element("tr");
     row.append(element("td", band.queue || "–"), element("td", band.label),
@@ -109,9 +128,9 @@ function drawMoment() {
   });
   byId("legend").replaceChildren(...legend.map(([item]) => item));
   for (const [, sample, band] of legend) {
-    const { context, width, height } = prepared(sample);
-    context.fillStyle = fillOfBand(context, band);
-    context.fillRect(0, 0, width, height);
+    const surface = surfaceOf(sample);
+    surface.context.fillStyle = fillOfBand(surface, band);
+    surface.context.fillRect(0, 0, surface.width, surface.height);
   }
   byId("stack-table").tBodies[0].replaceChildren(...rows);
 }
@@ -165,7 +184,8 @@ canvas.addEventListener("keydown", (event) => {
   } else if (event.key === "-") {
     look(zoomed(view, mark, 2));
   } else if (event.key === "Home") {
-    setLive(true);
+    if (runs.length > 0) showAll();
+    else setLive(true);
   } else {
     return;
   }
@@ -176,6 +196,9 @@ byId("live").addEventListener("click", () => setLive(!live));
 byId("in").addEventListener("click", () => look(zoomed(view, mark, 0.5)));
 byId("out").addEventListener("click", () => look(zoomed(view, mark, 2)));
 byId("window").addEventListener("change", () => setLive(true));
+byId("save-picture").addEventListener("click", () => {
+  if (history.now !== 0) download("pliant-gpus.svg", "image/svg+xml", picture(history, view, colour));
+});
 byId("event-filter").addEventListener("input", () => draw());
 byId("detail-close").addEventListener("click", () => {
   select(null);
@@ -190,5 +213,13 @@ theme.addEventListener("change", () => {
   draw();
 });
 
-follow(history, () => (history.now || Date.now()) - WINDOW_FROM_SERVER, draw,
-  (status) => (byId("connection").textContent = status));
+if (runs.length === 0) {
+  follow(history, () => (history.now || Date.now()) - WINDOW_FROM_SERVER, draw,
+    (status) => (byId("connection").textContent = status));
+} else {
+  const choice = byId("run");
+  choice.append(...runs.map(({ name }) => element("option", name)));
+  byId("runs").hidden = runs.length === 1;
+  choice.addEventListener("change", () => showRun(runs[choice.selectedIndex]));
+  showRun(runs[0]);
+}

@@ -1,67 +1,24 @@
-// Draws on canvases what layout.js has laid out.
+// Draws on surfaces what layout.js has laid out. A surface: {context, width, height, colour, pattern}, of
+// canvas.js or svg.js. `colour(name)` is one of the page's style; `pattern(fill)` is a fill of the context.
 
 import { fillOf, gpuStep, timeMarks } from "./layout.js";
+import { markLabel } from "./times.js";
 
 export const LEFT = 48; // pixels of the axis of GPUs
 export const BOTTOM = 22; // pixels of the axis of time
 
-export function colour(name) {
-  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
-}
-
-// A context in the page's pixels, with the canvas as sharp as the screen.
-export function prepared(canvas) {
-  const ratio = window.devicePixelRatio || 1;
-  const width = canvas.clientWidth;
-  const height = canvas.clientHeight;
-  canvas.width = Math.round(width * ratio);
-  canvas.height = Math.round(height * ratio);
-  const context = canvas.getContext("2d");
-  context.scale(ratio, ratio);
-  context.font = "12px system-ui, sans-serif";
-  return { context, width, height };
-}
-
-const LINES = [[], [[0, 8, 8, 0]], [[4, 0, 4, 8]], [[0, 4, 8, 4]], [[0, 0, 8, 8]], [[0, 4, 8, 4], [4, 0, 4, 8]]];
-const patterns = new Map();
-
 // The fill of a number: one of six colours with one of six patterns.
-export function bandFill(context, index) {
-  const { colour: base, pattern } = fillOf(index);
-  if (pattern === 0) return base;
-  const key = `${base} ${pattern}`;
-  if (!patterns.has(key)) {
-    const tile = document.createElement("canvas");
-    tile.width = tile.height = 8;
-    const on = tile.getContext("2d");
-    on.fillStyle = base;
-    on.fillRect(0, 0, 8, 8);
-    on.strokeStyle = "rgba(255, 255, 255, 0.75)";
-    on.lineWidth = 1.5;
-    for (const [x1, y1, x2, y2] of LINES[pattern]) {
-      on.beginPath();
-      on.moveTo(x1, y1);
-      on.lineTo(x2, y2);
-      on.stroke();
-    }
-    patterns.set(key, tile);
-  }
-  return context.createPattern(patterns.get(key), "repeat");
+function bandFill(surface, index) {
+  const fill = fillOf(index);
+  return fill.pattern === 0 ? fill.colour : surface.pattern(fill);
 }
 
-export function fillOfBand(context, band) {
-  return band.kind === "job" || band.kind === "others" ? bandFill(context, band.fill) : colour(band.kind);
-}
-
-function clock(time, length) {
-  const options = length > 86400e3
-    ? { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" }
-    : { hour: "2-digit", minute: "2-digit", ...(length < 600e3 && { second: "2-digit" }) };
-  return new Intl.DateTimeFormat(undefined, options).format(time);
+export function fillOfBand(surface, band) {
+  return band.kind === "job" || band.kind === "others" ? bandFill(surface, band.fill) : surface.colour(band.kind);
 }
 
 // Shades the times before the history begins: they are not known.
-function drawUnknown(context, view, x, height, begin, label = true) {
+function drawUnknown({ context, colour }, view, x, height, begin, label = true) {
   const right = Math.min(x(begin), x(view.end));
   if (right <= x(view.begin)) return;
   context.fillStyle = colour("unknown");
@@ -72,10 +29,10 @@ function drawUnknown(context, view, x, height, begin, label = true) {
   if (right - x(view.begin) > 90) context.fillText("not recorded", right - 6, 16);
 }
 
-// `sight`: {bands, top}, one sample per pixel. `mark`: the time of the time mark. `brush`: two
+// `sight`: {bands, top}, one sample per pixel. `mark`: the time of the time mark, or null. `brush`: two
 // positions in pixels, or null.
-export function drawStack(canvas, view, sight, history, mark, brush) {
-  const { context, width, height } = prepared(canvas);
+export function drawStack(surface, view, sight, history, mark, brush) {
+  const { context, width, height, colour } = surface;
   const bottom = height - BOTTOM;
   const top = Math.max(sight.top, 1);
   const x = (time) => LEFT + ((time - view.begin) / (view.end - view.begin)) * (width - LEFT);
@@ -83,7 +40,7 @@ export function drawStack(canvas, view, sight, history, mark, brush) {
   const count = sight.bands[0]?.gpus.length ?? 0;
   const columnWidth = (width - LEFT) / Math.max(count, 1);
   sight.bands.forEach((band) => {
-    context.fillStyle = fillOfBand(context, band);
+    context.fillStyle = fillOfBand(surface, band);
     context.beginPath();
     for (let i = 0; i < count; ) {
       let end = i + 1;
@@ -96,7 +53,7 @@ export function drawStack(canvas, view, sight, history, mark, brush) {
     }
     context.fill();
   });
-  drawUnknown(context, view, x, bottom, history.begin);
+  drawUnknown(surface, view, x, bottom, history.begin);
   context.strokeStyle = colour("line");
   context.fillStyle = colour("quiet");
   context.lineWidth = 1;
@@ -111,14 +68,14 @@ export function drawStack(canvas, view, sight, history, mark, brush) {
     context.fillText(String(gpus), LEFT - 8, Math.max(y(gpus), 8));
   }
   context.textAlign = "center";
-  for (const time of timeMarks(view.begin, view.end, width / 110)) {
+  for (const time of timeMarks(view.begin, view.end, width / 110, history.origin ?? 0)) {
     context.beginPath();
     context.moveTo(x(time), bottom);
     context.lineTo(x(time), bottom + 4);
     context.stroke();
-    context.fillText(clock(time, view.end - view.begin), Math.min(x(time), width - 24), bottom + 13);
+    context.fillText(markLabel(time, view.end - view.begin, history.origin), Math.min(x(time), width - 24), bottom + 13);
   }
-  if (mark >= view.begin && mark <= view.end) {
+  if (mark !== null && mark >= view.begin && mark <= view.end) {
     context.strokeStyle = colour("text");
     context.setLineDash([4, 3]);
     context.beginPath();
@@ -136,10 +93,10 @@ export function drawStack(canvas, view, sight, history, mark, brush) {
 }
 
 // A lane's thickness is its GPUs, relative to those of the largest job in view.
-export function drawLane(canvas, view, pieces, largest, begin) {
-  const { context, width, height } = prepared(canvas);
+export function drawLane(surface, view, pieces, largest, begin) {
+  const { context, width, height, colour } = surface;
   const x = (time) => ((time - view.begin) / (view.end - view.begin)) * width;
-  drawUnknown(context, view, x, height, begin, false);
+  drawUnknown(surface, view, x, height, begin, false);
   for (const piece of pieces) {
     const thick = piece.gpus > 0 ? Math.max((piece.gpus / Math.max(largest, 1)) * height, 3) : 2;
     context.fillStyle = colour(piece.state);
@@ -148,8 +105,7 @@ export function drawLane(canvas, view, pieces, largest, begin) {
 }
 
 // A curve of the values of a track; `guide`: a second track as a dashed line of steps, or null.
-export function drawCurve(canvas, view, track, guide = null) {
-  const { context, width, height } = prepared(canvas);
+export function drawCurve({ context, width, height, colour }, view, track, guide = null) {
   const pieces = (track?.pieces(view.begin, view.end) ?? []).filter(({ value }) => Number.isFinite(value));
   const lines = (guide?.pieces(view.begin, view.end) ?? []).filter(({ value }) => Number.isFinite(value));
   if (pieces.length === 0 && lines.length === 0) return;

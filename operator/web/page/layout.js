@@ -1,22 +1,23 @@
 // Where things are drawn: the stack of GPUs, the lanes of jobs, the list. Pure: no page, no clock.
 
+import { SECOND } from "./times.js";
+
 // The palette of Okabe and Ito, whose colours people with any colour vision tell apart. Patterns
 // help those who see no colours.
 export const COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00"];
-export const PATTERNS = 6;
+// The lines of each pattern, in a tile of 8 by 8 pixels: [x1, y1, x2, y2].
+const LINES = [[], [[0, 8, 8, 0]], [[4, 0, 4, 8]], [[0, 4, 8, 4]], [[0, 0, 8, 8]], [[0, 4, 8, 4], [4, 0, 4, 8]]];
 
 export function fillOf(index) {
-  return {
-    colour: COLOURS[index % COLOURS.length],
-    pattern: Math.floor(index / COLOURS.length) % PATTERNS,
-  };
+  const pattern = Math.floor(index / COLOURS.length) % LINES.length;
+  return { colour: COLOURS[index % COLOURS.length], pattern, lines: LINES[pattern] };
 }
 
 // The number of a name's fill: it stays the same while other jobs come and go. FNV-1a.
 export function fillNumber(name) {
   let hash = 0x811c9dc5;
   for (let i = 0; i < name.length; i++) hash = Math.imul(hash ^ name.charCodeAt(i), 0x01000193) >>> 0;
-  return hash % (COLOURS.length * PATTERNS);
+  return hash % (COLOURS.length * LINES.length);
 }
 
 // Jobs that held GPUs within [begin, end], with their GPUs at each of `count` moments.
@@ -39,6 +40,8 @@ function lastQueue(history, job) {
   const track = history.all("job").get(job)?.tracks.get("queue");
   return track?.values.findLast((queue) => queue !== undefined);
 }
+
+export const MAX_BANDS = 20; // jobs with a band of their own
 
 const byName = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
 
@@ -89,6 +92,11 @@ export function stack(history, begin, end, count, maxJobs) {
   }
   base.forEach((value) => (top = Math.max(top, value)));
   return { bands, top };
+}
+
+// The name of a band in a legend.
+export function labelOf(band) {
+  return band.kind === "others" && band.queue !== "" ? `${band.label} of ${band.queue}` : band.label;
 }
 
 // The band at a height in GPUs; undefined above the stack.
@@ -165,15 +173,14 @@ export function visibleRows(scrolled, height, rowHeight, count, spare = 5) {
   return [Math.min(first, last), last];
 }
 
-const SECOND = 1000;
-const STEPS = [1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14400, 43200, 86400]
+const STEPS = [1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14400, 43200, 86400, 172800, 604800, 2592000]
   .map((seconds) => seconds * SECOND);
 
-// Times with a mark on the axis: at most `most` of them, at round times.
-export function timeMarks(begin, end, most) {
+// Times with a mark on the axis: at most `most` of them, at round times since `origin`.
+export function timeMarks(begin, end, most, origin = 0) {
   const step = STEPS.find((each) => (end - begin) / each <= most) ?? end - begin;
   const marks = [];
-  for (let time = Math.ceil(begin / step) * step; time <= end; time += step) marks.push(time);
+  for (let time = origin + Math.ceil((begin - origin) / step) * step; time <= end; time += step) marks.push(time);
   return marks;
 }
 

@@ -1,9 +1,11 @@
 // The parts of the page below the stack: jobs, one job, queues, events. Texts come from tenants:
 // they are set as textContent only.
 
+import { surfaceOf } from "./canvas.js";
 import { drawCurve, drawLane } from "./draw.js";
 import { jobList, lane, mostGpus, visibleRows } from "./layout.js";
 import { sentence } from "./state.js";
+import { dateAndTime, when } from "./times.js";
 
 const ROW = 28; // pixels
 const MAX_EVENT_ROWS = 300;
@@ -17,11 +19,6 @@ export function element(tag, text = "", attributes = {}) {
   return made;
 }
 
-export function when(time) {
-  return new Date(time).toLocaleTimeString(undefined, { hour12: false });
-}
-
-const dateAndTime = (time) => new Date(time).toLocaleString(undefined, { hour12: false });
 const number = (value) => (value === undefined ? "–" : value.toLocaleString());
 
 // The list of jobs, of which only the rows in sight are in the page.
@@ -81,7 +78,7 @@ export class JobPanel {
     const made = shown.map((row, i) => this.rowOf(row, first + i));
     this.space.replaceChildren(...made);
     made.forEach((each, i) => {
-      drawLane(each.querySelector("canvas"), this.view, lanes[i], largest, this.history.begin);
+      drawLane(surfaceOf(each.querySelector("canvas")), this.view, lanes[i], largest, this.history.begin);
     });
     const active = this.rows[this.active];
     if (active) this.list.setAttribute("aria-activedescendant", `job-row-${this.active}`);
@@ -115,7 +112,7 @@ function valuesOf(history, job, time) {
   return {
     Phase: at("phase") ?? "it does not exist",
     Reason: [at("code"), at("reason")].filter(Boolean).join(": ") || "–",
-    "Waiting since": at("waitingSince") ? dateAndTime(at("waitingSince")) : "–",
+    "Waiting since": at("waitingSince") ? dateAndTime(at("waitingSince"), history.origin) : "–",
     GPUs: `${history.gpusOf(job, time)} (${number(at("minGpus"))} to ${number(at("maxGpus"))}), ` +
       `its part of the queue's share: ${number(at("entitled") ?? 0)}`,
     Learners: `${number(at("learners") ?? 0)}, desired ${number(at("desired") ?? 0)}, ` +
@@ -125,8 +122,8 @@ function valuesOf(history, job, time) {
     Steps: steps,
     Loss: number(at("loss")),
     "Last evaluation": `loss ${number(at("testLoss"))}, accuracy ${number(at("accuracy"))}`,
-    "Estimated start": at("start") ? dateAndTime(at("start")) : "–",
-    End: at("end") ? dateAndTime(at("end")) : "–",
+    "Estimated start": at("start") ? dateAndTime(at("start"), history.origin) : "–",
+    End: at("end") ? dateAndTime(at("end"), history.origin) : "–",
     Resizes: `${at("resizes") ?? 0}, restarts ${at("restarts") ?? 0}`,
   };
 }
@@ -144,23 +141,24 @@ export function drawDetail(history, view, mark, live, job) {
   for (const [name, value] of Object.entries(now)) {
     terms.push(element("dt", name), element("dd", value));
     if (!live && then[name] !== value)
-      terms.push(element("dt", `at ${when(mark)}`), element("dd", then[name]));
+      terms.push(element("dt", `at ${when(mark, history.origin)}`), element("dd", then[name]));
   }
   byId("detail-values").replaceChildren(...terms);
   for (const [field, title] of [
     ["loss", "Loss"], ["accuracy", "Accuracy on the test data"], ["speed", "Samples per second"]]) {
     const canvas = byId(field);
     const track = subject?.tracks.get(field);
-    drawCurve(canvas, view, track);
+    drawCurve(surfaceOf(canvas), view, track);
     canvas.setAttribute("aria-label", `${title} over the window; at the time mark ${number(track?.at(mark))}`);
   }
   const mine = history.events.filter((event) => event.job === job).slice(-MAX_EVENT_ROWS).reverse();
-  byId("detail-events").replaceChildren(...mine.map((event) => eventRow(event, "")));
+  byId("detail-events").replaceChildren(...mine.map((event) => eventRow(event, "", history.origin)));
 }
 
-function eventRow(event, job) {
+function eventRow(event, job, origin) {
   const row = element("li");
-  row.append(element("time", when(event.time), { datetime: new Date(event.time).toISOString() }),
+  const clock = origin === null ? { datetime: new Date(event.time).toISOString() } : {};
+  row.append(element("time", when(event.time, origin), clock),
     `${job}${job && ": "}${sentence(event)}`);
   return row;
 }
@@ -172,7 +170,7 @@ export function drawEvents(history, view) {
     const event = history.events[i];
     if (event.time > view.end) continue;
     if (event.time < view.begin) break;
-    if (`${event.job} ${sentence(event)}`.toLowerCase().includes(wanted)) rows.push(eventRow(event, event.job));
+    if (`${event.job} ${sentence(event)}`.toLowerCase().includes(wanted)) rows.push(eventRow(event, event.job, history.origin));
   }
   if (rows.length === 0) rows.push(element("li", "no events in the window"));
   byId("events").replaceChildren(...rows);
@@ -202,5 +200,5 @@ export function drawQueues(history, view, mark) {
   }
   byId("queues").tBodies[0].replaceChildren(...rows);
   for (const [canvas, queue] of curves)
-    drawCurve(canvas, view, queue.tracks.get("allocated"), queue.tracks.get("guaranteed"));
+    drawCurve(surfaceOf(canvas), view, queue.tracks.get("allocated"), queue.tracks.get("guaranteed"));
 }

@@ -101,6 +101,7 @@ export class History {
   clear() {
     this.replica = "";
     this.begin = 0; // earlier times are not known
+    this.origin = null; // times are shown as those since it; null: as those of the clock
     this.now = 0;
     this.changes = 0;
     this.subjects = new Map(KINDS.map((kind) => [kind, new Map()]));
@@ -117,6 +118,7 @@ export class History {
     this.clear();
     this.replica = document.replica;
     this.begin = document.from;
+    this.origin = document.origin ?? null;
     this.now = document.now;
     for (const [kind, named] of Object.entries(document.frame)) {
       for (const [name, values] of Object.entries(named)) {

@@ -1,20 +1,28 @@
-"""The timeline's page: its scripts' own tests, and that its files keep to the policy that guards it."""
+"""The timeline's page: its scripts' own tests, a picture that they draw, and that its files keep to the policy
+that guards it."""
 
 import re
-import shutil
 import subprocess
+import tempfile
 import unittest
 from pathlib import Path
+from xml.etree import ElementTree
 
 HERE = Path(__file__).resolve().parent
-PAGE = HERE.parents[2] / "operator/web/page"
-ENGINE = shutil.which("node") or shutil.which("nodejs")
+REPO = HERE.parents[2]
+PAGE = REPO / "operator/web/page"
+GOLDEN = HERE / "golden"
 
 # Each of these would run or load what a tenant wrote, or what the policy refuses.
+SVG_NAME = 'xmlns="http://www.w3.org/2000/svg"'  # a name, from which nothing is loaded
 FORBIDDEN = (
     "innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "DOMParser", "createContextualFragment", "eval(",
     "new Function", "javascript:", "http://", "https://", "srcdoc", 'setAttribute("style"', "localStorage",
 )  # fmt: skip
+
+
+def run(*command: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([str(each) for each in command], capture_output=True, text=True, timeout=120)
 
 
 def texts(suffix: str) -> dict[str, str]:
@@ -22,25 +30,46 @@ def texts(suffix: str) -> dict[str, str]:
 
 
 class ScriptTest(unittest.TestCase):
-    @unittest.skipUnless(ENGINE, "needs Node.js")
     def test_the_scripts_pass_their_tests(self) -> None:
         programs = sorted(HERE.glob("*_test.js"))
-        self.assertGreaterEqual(len(programs), 2)
+        self.assertGreaterEqual(len(programs), 4)
         for program in programs:
             with self.subTest(program.name):
-                ran = subprocess.run([str(ENGINE), str(program)], capture_output=True, text=True, timeout=120)
+                ran = run("node", program)
                 self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
                 self.assertRegex(ran.stdout, r"^(\d+) of \1 tests passed")
+
+
+class PictureTest(unittest.TestCase):
+    def test_a_small_document_has_this_picture(self) -> None:
+        """To make the golden file again: node tests/e2e/picture.js tests/unit/page/golden/document.json > …/picture.svg"""
+        ran = run("node", REPO / "tests/e2e/picture.js", GOLDEN / "document.json")
+        self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+        self.assertEqual(ran.stdout, (GOLDEN / "picture.svg").read_text())
+        root = ElementTree.fromstring(ran.stdout)
+        self.assertEqual(root.get("viewBox"), "0 0 960 356")
+        written = [each.text for each in root.iter("{http://www.w3.org/2000/svg}text")]
+        self.assertIn('demo/<two>&"', written)
+
+    def test_it_says_what_is_no_document(self) -> None:
+        for text in ("", "{}", "[1]", '{"frame": 5}'):
+            with self.subTest(text), tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+                file.write(text)
+                file.flush()
+                ran = run("node", REPO / "tests/e2e/picture.js", file.name)
+                self.assertEqual(ran.returncode, 1, ran.stdout)
+                self.assertRegex(ran.stderr, r"\Apicture\.js: \S+ is no timeline document: [^\n]+\n\Z")
 
 
 class PolicyTest(unittest.TestCase):
     def test_nothing_is_inserted_as_markup_and_nothing_is_loaded_from_elsewhere(self) -> None:
         for file, text in {**texts(".js"), **texts(".html"), **texts(".css")}.items():
-            found = [each for each in FORBIDDEN if each in text]
+            found = [each for each in FORBIDDEN if each in text.replace(SVG_NAME, "")]
             self.assertEqual(found, [], file)
 
     def test_the_markup_has_no_scripts_styles_or_handlers_of_its_own(self) -> None:
         (html,) = texts(".html").values()
+        html = html.replace('<script type="application/json" id="saved"></script>', "")  # data of a saved page
         self.assertEqual(re.findall(r"<script(?![^>]*src=)|<style|\son\w+=|\sstyle=", html), [])
 
     def test_scripts_find_what_they_ask_for(self) -> None:
