@@ -5,7 +5,8 @@
 #include <string>
 #include <utility>
 
-#include "operator/web/page_files.h"
+#include "operator/web/page/page_files.h"
+#include "operator/web/page/saved_page.h"
 
 namespace pliant::web {
 namespace {
@@ -20,6 +21,20 @@ ServerResponse Guarded(ServerResponse answer) {
       {"X-Content-Type-Options", "nosniff"},
       {"Referrer-Policy", "no-referrer"},
       {"Cross-Origin-Resource-Policy", "same-origin"}};
+  return answer;
+}
+
+// A file, which the browser does not show in the place of the page.
+ServerResponse SavedAnswer(const TimelineFeed& feed, ServerRequest request) {
+  if (request.query.empty()) request.query = "from=0";
+  ServerResponse answer = feed.Answer(request);
+  if (answer.status != 200) return Guarded(std::move(answer));
+  std::vector<SavedRun> run(1);
+  run[0].document = std::move(answer.body);
+  answer = Guarded({.body = SavedPage({.title = "Pliant timeline"}, run),
+                    .content_type = "text/html; charset=utf-8"});
+  answer.headers.emplace_back("Content-Disposition",
+                              "attachment; filename=\"pliant-timeline.html\"");
   return answer;
 }
 
@@ -38,6 +53,11 @@ std::vector<HttpRoute> TimelineRoutes(TimelineFeed& feed) {
       {.method = "GET",
        .path = "/timeline",
        .handle = [&feed](const ServerRequest& request) { return Guarded(feed.Answer(request)); },
+       .large = true});
+  routes.push_back(
+      {.method = "GET",
+       .path = "/saved.html",
+       .handle = [&feed](const ServerRequest& request) { return SavedAnswer(feed, request); },
        .large = true});
   routes.push_back(
       {.method = "GET",

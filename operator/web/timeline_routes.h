@@ -8,7 +8,8 @@
 namespace pliant::web {
 
 // GET /: the page, with its scripts and its style. GET /timeline and GET /timeline/stream: what it
-// shows. `feed` outlives the routes, and belongs to the server's thread.
+// shows. GET /saved.html: the page with the same as a file of its own, by default with everything
+// that is recorded. `feed` outlives the routes, and belongs to the server's thread.
 std::vector<HttpRoute> TimelineRoutes(TimelineFeed& feed);
 
 }  // namespace pliant::web

@@ -67,13 +67,14 @@ export function drawStack(surface, view, sight, history, mark, brush) {
     context.stroke();
     context.fillText(String(gpus), LEFT - 8, Math.max(y(gpus), 8));
   }
-  context.textAlign = "center";
   for (const time of timeMarks(view.begin, view.end, width / 110, history.origin ?? 0)) {
     context.beginPath();
     context.moveTo(x(time), bottom);
     context.lineTo(x(time), bottom + 4);
     context.stroke();
-    context.fillText(markLabel(time, view.end - view.begin, history.origin), Math.min(x(time), width - 24), bottom + 13);
+    const isLast = x(time) > width - 45; // its label must not leave the picture
+    context.textAlign = isLast ? "right" : "center";
+    context.fillText(markLabel(time, view.end - view.begin, history.origin), isLast ? width - 2 : x(time), bottom + 13);
   }
   if (mark !== null && mark >= view.begin && mark <= view.end) {
     context.strokeStyle = colour("text");

@@ -33,5 +33,5 @@ export function markLabel(time, length, origin = null) {
   const options = length > DAY
     ? { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" }
     : { hour: "2-digit", minute: "2-digit", ...(length < 10 * MINUTE && { second: "2-digit" }) };
-  return new Intl.DateTimeFormat(undefined, options).format(time);
+  return new Intl.DateTimeFormat(undefined, { ...options, hourCycle: "h23" }).format(time);
 }

@@ -133,7 +133,7 @@ class SelectTest(unittest.TestCase):
             ("trainer/python/pliant/_keras/with_jax.py", set(), {"Keras over jax", TYPES}),
             ("trainer/python/build_backend/pliant_wheel.py", {"python_wheel_test"}, set()),
             ("tests/e2e/story/ranks.py", {"e2e_parts_test"}, {E2E}),
-            ("tests/e2e/story/html_chart.py", {"e2e_parts_test"}, set()),
+            ("tests/e2e/story/chart.py", {"e2e_parts_test"}, set()),
             ("tests/cluster/pliantdev/node.py", {"dev_parts_test", "pliantdev_test"}, {E2E}),
             ("tests/cluster/crash_test.py", set(), {KILLS}),
             ("tests/cluster/kubernetes/go.mod", {"operator_test"}, {CHART, E2E}),

@@ -1,10 +1,11 @@
-"""The timeline's page: its scripts' own tests, a picture that they draw, and that its files keep to the policy
-that guards it."""
+"""The timeline's page: its scripts' own tests, a picture that they draw, their bundle, and that its files keep to the
+policy that guards it."""
 
 import re
 import subprocess
 import tempfile
 import unittest
+from collections import Counter
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -59,6 +60,47 @@ class PictureTest(unittest.TestCase):
                 ran = run("node", REPO / "tests/e2e/picture.js", file.name)
                 self.assertEqual(ran.returncode, 1, ran.stdout)
                 self.assertRegex(ran.stderr, r"\Apicture\.js: \S+ is no timeline document: [^\n]+\n\Z")
+
+
+class BundleTest(unittest.TestCase):
+    def test_no_two_modules_declare_the_same_name(self) -> None:
+        declared = Counter(
+            name
+            for text in texts(".js").values()
+            for name in re.findall(r"^(?:export )?(?:async )?(?:const|let|var|function\*?|class) (\w+)", text, re.MULTILINE)
+        )
+        self.assertEqual([name for name, count in declared.items() if count > 1], [])
+        self.assertGreater(len(declared), 60)
+
+    def test_the_modules_are_one_script(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            bundle = Path(folder) / "bundle.mjs"
+            made = self.bundle(PAGE, bundle)
+            self.assertEqual(made.returncode, 0, made.stderr)
+            checked = run("node", "--check", bundle)
+            self.assertEqual(checked.returncode, 0, checked.stderr)
+            # Nothing but imports and the word `export` is taken away.
+            left = Counter(line for line in bundle.read_text().splitlines() if not re.fullmatch(r"// \w+\.js|", line))
+            want: Counter[str] = Counter()
+            for text in texts(".js").values():
+                body = re.sub(r'^import \{[^}]*\} from "[^"]+";\n', "", text, flags=re.MULTILINE)
+                want.update(re.sub("^export ", "", line) for line in body.splitlines() if line)
+            self.assertEqual(left, want)
+
+    def test_what_cannot_be_one_script_is_refused(self) -> None:
+        wrong = {
+            "a circle": {"a.js": 'import { b } from "./b.js";\n', "b.js": 'import { a } from "./a.js";\n'},
+            "another form": {"a.js": 'import * as b from "./b.js";\n', "b.js": ""},
+            "a default": {"a.js": "export { x };\n"},
+        }
+        for name, files in wrong.items():
+            with self.subTest(name), tempfile.TemporaryDirectory() as folder:
+                for file, text in files.items():
+                    (Path(folder) / file).write_text(text)
+                self.assertNotEqual(self.bundle(Path(folder), Path(folder) / "all").returncode, 0)
+
+    def bundle(self, folder: Path, output: Path) -> subprocess.CompletedProcess[str]:
+        return run("cmake", f"-DFOLDER={folder}", f"-DOUTPUT={output}", "-P", PAGE / "bundle.cmake")
 
 
 class PolicyTest(unittest.TestCase):

@@ -116,6 +116,17 @@ TEST_F(ServersTest, TheTimelineIsFollowedByAPageThatCannotBeMisused) {
   page.Send("GET / HTTP/1.1\r\nHost: [::1]\r\nConnection: close\r\n\r\n");
   EXPECT_THAT(page.ReadAll(), AllOf(HasSubstr("Content-Type: text/html; charset=utf-8\r\n"),
                                     HasSubstr("<!doctype html>"), testing::EndsWith("</html>\n")));
+  RawClient saved(port);
+  saved.Send("GET /saved.html?from=1 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+  EXPECT_THAT(
+      saved.ReadAll(),
+      AllOf(StartsWith("HTTP/1.1 200"), HasSubstr("Content-Type: text/html; charset=utf-8\r\n"),
+            HasSubstr("Content-Disposition: attachment; filename=\"pliant-timeline.html\"\r\n"),
+            HasSubstr("id=\"saved\">[{\"name\":\"\",\"document\":{\"replica\":\"op-0_1f\","),
+            HasSubstr(R"("team-a/\u003cb>":{"gpus":)"), testing::EndsWith("</html>\n")));
+  RawClient wrong(port);
+  wrong.Send("GET /saved.html?to=1 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+  EXPECT_THAT(wrong.ReadAll(), StartsWith("HTTP/1.1 400"));
   EXPECT_THAT(Get(port, "/timeline"), StartsWith("HTTP/1.1 403")) << "the header Host is h";
   RawClient reader(port);
   reader.Send("GET /timeline/stream HTTP/1.1\r\nHost: 127.0.0.1:6061\r\n\r\n");

@@ -5,7 +5,7 @@
 
 namespace pliant::web {
 
-// A file of the page, as it is in operator/web/page.
+// A file of the page, as it is in this folder.
 struct PageFile {
   std::string_view path;  // of the URL
   std::string_view content_type;
@@ -14,5 +14,8 @@ struct PageFile {
 
 // The index is at "/".
 std::span<const PageFile> PageFiles();
+
+// All scripts of the page as one.
+std::string_view PageBundle();
 
 }  // namespace pliant::web
