@@ -91,6 +91,17 @@ def whole_number(least: int, most: int) -> Callable[[str], int]:
     return read
 
 
+_SECONDS_OF = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def duration(text: str) -> int:
+    """Seconds of a text such as 2h."""
+    number, unit = text[:-1], text[-1:]
+    if not (number.isascii() and number.isdecimal() and len(number) < 7 and int(number) > 0 and unit in _SECONDS_OF):
+        raise argparse.ArgumentTypeError("must be a number with one of the units s, m, h and d, for example 2h")
+    return int(number) * _SECONDS_OF[unit]
+
+
 def _edits(all_commands: _Commands) -> None:
     for name, run, about, example, number in (
         ("priority", commands.priority, "set the priority of a job", "priority digits 8000", ("N", "priority", 10000)),
@@ -170,9 +181,13 @@ def parser() -> ArgumentParser:
     about = "list the GPU-hours of the jobs that exist"
     _output(all_commands.add("cost", commands.cost, about, "kubectl pliant cost -A", everywhere=True))
 
-    about = "open the page of the operator in a browser, for administrators"
-    command = all_commands.add("ui", commands.ui, about, "kubectl pliant ui --no-browser")
+    about = "open the page of the operator in a browser, or save it, for administrators"
+    command = all_commands.add("ui", commands.ui, about, "kubectl pliant ui --save gpus.html --since 2h")
     command.add_argument("--no-browser", dest="browser", action="store_false", help="only print its address")
+    command.add_argument("--save", metavar="FILE", help="write it to this file, which needs no cluster, and end")
+    command.add_argument(
+        "--since", type=duration, metavar="TIME", help="with --save: how far it goes back, such as 30m or 2h (default: 1h)"
+    )
     _operator(command)
 
     about = "say what a change of queues, jobs or nodes would do, for administrators"

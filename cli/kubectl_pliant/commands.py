@@ -11,6 +11,7 @@ from . import logs as job_logs
 from . import queues as all_queues
 from . import top as live
 from .completion import SCRIPTS
+from .errors import WRONG_USE, CommandError
 from .job import Job, read_job
 from .kubectl import JOBS
 from .names import job_name, object_name
@@ -99,7 +100,12 @@ def top(world: World, given: Namespace) -> None:
 
 
 def ui(world: World, given: Namespace) -> None:
-    page.run(world, given.operator_namespace, given.browser)
+    if given.save is not None:
+        page.save(world, given.operator_namespace, given.save, given.since or page.DEFAULT_SECONDS)
+    elif given.since is not None:
+        raise CommandError("--since is for a saved page: name its file with --save", WRONG_USE)
+    else:
+        page.run(world, given.operator_namespace, given.browser)
 
 
 def whatif(world: World, given: Namespace) -> None:
