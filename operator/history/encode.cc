@@ -177,7 +177,8 @@ void PutChange(const Change& change, std::string& out) {
 
 }  // namespace
 
-std::string EncodeTimeline(const Timeline& timeline, WallTime from, WallTime now) {
+std::string EncodeTimeline(const Timeline& timeline, WallTime from, WallTime now,
+                           std::optional<WallTime> origin) {
   std::string frame;
   FrameWriter writer(timeline.texts(), frame);
   const auto [at, cursor] =
@@ -185,11 +186,12 @@ std::string EncodeTimeline(const Timeline& timeline, WallTime from, WallTime now
   writer.End();
   std::string out = "{\"replica\":";
   PutText(cursor.replica, out);
-  out += Format(",\"sequence\":{},\"from\":{},\"begin\":{},\"now\":{},\"frame\":", cursor.sequence,
+  out += Format(",\"sequence\":{},\"from\":{},\"begin\":{},\"now\":{},", cursor.sequence,
                 at.time_since_epoch().count(),
                 timeline.begin().value_or(at).time_since_epoch().count(),
                 now.time_since_epoch().count());
-  out += frame;
+  if (origin) out += Format("\"origin\":{},", origin->time_since_epoch().count());
+  out += "\"frame\":" + frame;
   out += ",\"changes\":";
   out += EncodeChanges(*timeline.Since(cursor));
   out += '}';

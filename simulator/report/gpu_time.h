@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <vector>
@@ -24,21 +23,7 @@ std::vector<Holding> HoldingsOf(const RunRecord& run, const JobRecord& job);
 // GPU seconds of all jobs by the number of GPUs that the job held at the time.
 std::map<int, double> GpuSecondsBySize(const RunRecord& run);
 
-// The span of a run, from the first submission to the end, in steps of equal length. The last one
-// may be shorter.
-struct TimeSteps {
-  std::int64_t begin = 0;
-  std::int64_t end = 0;
-  std::int64_t length = 1;  // milliseconds
-  std::size_t count = 0;    // 0 if the span is empty
-  bool operator==(const TimeSteps&) const = default;
-};
-
-TimeSteps StepsOf(const RunRecord& run, std::size_t max_steps);
-
-// Mean GPUs in each step, so that GPUs · time is kept: a job that holds 4 GPUs for half of a step
-// has 2 in it. Adds to `gpus`, which has a number for each step.
-void AddMeanGpus(const std::vector<Holding>& holdings, const TimeSteps& steps,
-                 std::vector<double>& gpus);
+// Milliseconds from the first submission to the end of the run; 0 without jobs.
+std::int64_t SpanOf(const RunRecord& run);
 
 }  // namespace pliant::simulator

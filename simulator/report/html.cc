@@ -10,35 +10,34 @@
 #include <vector>
 
 #include "base/format.h"
+#include "operator/web/page/saved_page.h"
 #include "simulator/report/cdf_plot.h"
-#include "simulator/report/gpus_plot.h"
+#include "simulator/report/gpu_time.h"
 #include "simulator/report/markup.h"
+#include "simulator/report/run_timeline.h"
 #include "simulator/report/sizes_plot.h"
 #include "simulator/report/svg.h"
 
 namespace pliant::simulator {
 namespace {
 
-constexpr std::string_view kColourStyle = R"(
-:root { color-scheme: light dark; --text: #1b1f24; --page: #ffffff; --grid: #d0d7de; --quiet: #57606a; }
-@media (prefers-color-scheme: dark) { :root { --text: #e6edf3; --page: #0d1117; --grid: #30363d; --quiet: #9198a1; } }
-)";
-constexpr std::string_view kPageStyle = R"(
-body { font: 15px/1.5 system-ui, sans-serif; color: var(--text); background: var(--page); max-width: 64rem; margin: 2rem auto; padding: 0 1rem; overflow-wrap: anywhere; }
-h1 { font-size: 1.4rem; } h2 { font-size: 1.15rem; margin-top: 2.5rem; } h3 { font-size: 1rem; }
-svg { max-width: 100%; height: auto; vertical-align: middle; } .patterns { position: absolute; }
-.wide { overflow-x: auto; } .note, figcaption { color: var(--quiet); font-size: .9rem; } figure { margin: 1rem 0; }
+// Besides the style of the page of charts, whose colours it has.
+constexpr std::string_view kStyle = R"(
+:root { --grid: var(--line); }
+.report { max-width: 64rem; overflow-wrap: anywhere; padding-top: 1rem; }
+.report svg { max-width: 100%; height: auto; vertical-align: middle; }
+.report h2 { margin-top: 2.5rem; }
+.wide { overflow-x: auto; } .note, figcaption { color: var(--quiet); } figure { margin: 1rem 0; }
 .legend { list-style: none; padding: 0; display: flex; flex-wrap: wrap; gap: .3rem 1.5rem; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; overflow-wrap: normal; }
-td, th { padding: .15rem .7rem; text-align: right; border-bottom: 1px solid var(--grid); }
-th:first-child, .text { text-align: left; } dt { font-weight: 600; } dd { margin: 0 0 .5rem 1.5rem; }
+.report table { width: auto; font-variant-numeric: tabular-nums; overflow-wrap: normal; }
+.report td, .report th { text-align: right; }
+.report th:first-child, .report .text { text-align: left; }
+.report dl { display: block; } .report dt { font-weight: 600; color: inherit; } .report dd { margin: 0 0 .5rem 1.5rem; }
 )";
 
-// Steps of a plot of GPUs over time, and of all such plots of a page together. If 160 jobs on 64
-// GPUs change their sizes in every step, the page has 0.7 MB for 3 runs and 2.1 MB for 24 runs.
-constexpr std::size_t kMaxSteps = 400;
-constexpr std::size_t kMinSteps = 50;
-constexpr std::size_t kMaxStepsOfPage = 1600;
+// Timeline documents of a page together. The 32 runs of 160 jobs each of docs/simulator.md have
+// 3.2 MB.
+constexpr std::size_t kMaxChartBytes = std::size_t{8} << 20;
 
 std::string Cell(std::string_view tag, std::string_view content) {
   return Format("<{0}>{1}</{0}>", tag, content);
@@ -155,36 +154,34 @@ std::string Completion(const Report& report) {
          "did not complete keep a curve below 100 %.</figcaption></figure>\n";
 }
 
-ApplicationColours ColoursOf(const Report& report) {
-  std::vector<std::string> applications;
-  for (const PolicyReport& policy : report.policies) {
-    for (const MeasuredRun& run : policy.runs) {
-      for (const JobRecord& job : run.record.jobs) applications.push_back(job.application);
-    }
-  }
-  return ApplicationColours(std::move(applications));
-}
+// Runs with their charts, and a sentence for each that has none.
+struct Charts {
+  std::vector<web::SavedRun> runs;
+  std::string left_out;
+};
 
-std::string GpusOverTime(const Report& report) {
-  const ApplicationColours colours = ColoursOf(report);
-  const std::size_t runs = report.policies.size() * report.workloads.size();
-  const std::size_t steps = std::clamp(kMaxStepsOfPage / runs, kMinSteps, kMaxSteps);
-  std::string text = "<h2>GPUs over time</h2>\n" + AreaLegend(colours.names());
-  text += Format(
-      "<p class=\"note\">Each band is a job, the first submitted at the bottom; its colour is its "
-      "application. A run with more than {} jobs has a band for each colour instead. Time is "
-      "divided "
-      "into at most {} steps, and a band has the mean GPUs of its job in each step. So a change "
-      "within a step shows as a value between the two.</p>\n",
-      kMaxBands, steps);
+Charts ChartsOf(const Report& report) {
+  Charts charts;
+  std::size_t bytes = 0;
   for (std::size_t workload = 0; workload < report.workloads.size(); ++workload) {
     for (const PolicyReport& policy : report.policies) {
-      text += Format("<h3>{}, {}</h3>\n<figure>{}</figure>\n",
-                     EscapedName(report.workloads[workload]), EscapedName(policy.policy),
-                     GpusPlot(policy.runs[workload].record, colours, steps));
+      const RunRecord& run = policy.runs[workload].record;
+      std::string name = Format("{}, {}", ShownName(run.workload, kMaxLineBytes),
+                                ShownName(run.policy, kMaxLineBytes));
+      const bool is_empty = SpanOf(run) <= 0;
+      std::optional<std::string> document = is_empty ? std::nullopt : TimelineOf(run);
+      if (document && bytes + document->size() <= kMaxChartBytes) {
+        bytes += document->size();
+        charts.runs.push_back({.name = std::move(name), .document = *std::move(document)});
+        continue;
+      }
+      charts.left_out += Format("<p class=\"note\">{}: {}</p>\n", Escaped(name),
+                                is_empty ? "The run is empty."
+                                         : "GPUs over time are left out, because the page would be "
+                                           "too large. Give it fewer workloads or policies.");
     }
   }
-  return text;
+  return charts;
 }
 
 std::string Sizes(const Report& report) {
@@ -221,13 +218,15 @@ std::string WriteHtml(const Report& report) {
   const std::string title =
       report.title.empty() ? "Simulated scheduling" : EscapedName(report.title);
   const bool has_several = report.workloads.size() > 1;
-  return "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>"
-         "<meta name=\"viewport\" content=\"width=device-width\"/>\n<title>" +
-         title + "</title>\n<style>" + std::string(kColourStyle) + std::string(kPageStyle) +
-         std::string(PlotStyle()) + "</style></head><body>\n" + Patterns() + "<h1>" + title +
-         "</h1>\n" + Summary(report) + Overview(report) + Comparisons(report) + Completion(report) +
-         (has_several ? Pooled(report) + Workloads(report) : "") + Sizes(report) +
-         GpusOverTime(report) + Definitions() + "</body></html>\n";
+  const Charts charts = ChartsOf(report);
+  return web::SavedPage(
+      {.title = title,
+       .style = std::string(kStyle) + std::string(PlotStyle()),
+       .before = "<div class=\"report\">\n<h1>" + title + "</h1>\n" + Summary(report) +
+                 Overview(report) + Comparisons(report) + Completion(report) +
+                 (has_several ? Pooled(report) + Workloads(report) : "") + Sizes(report) +
+                 Definitions() + charts.left_out + "</div>\n"},
+      charts.runs);
 }
 
 }  // namespace pliant::simulator

@@ -19,14 +19,9 @@ constexpr std::array<std::string_view, kColours> kPalette = {"#0072b2", "#e69f00
                                                              "#cc79a7", "#56b4e9", "#d55e00"};
 constexpr std::array<std::string_view, kColours> kDashes = {"none",     "8 4", "2 3",
                                                             "10 3 2 3", "4 4", "14 4"};
-constexpr std::array<std::string_view, kColours> kHatches = {
-    "", "M0 60L60 0", "M30 0V60", "M0 30H60", "M0 0L60 60", "M0 30H60M30 0V60"};
-constexpr std::string_view kOther = "#8c959f";
-
 constexpr std::string_view kStyle = R"(
 .grid { stroke: var(--grid); } .axis { fill: var(--quiet); font-size: 12px; }
-.hatch { stroke: #ffffff; stroke-opacity: .45; stroke-width: 10; fill: none; }
-.areas { stroke: var(--page); stroke-width: 2; } .line { fill: none; stroke-width: 2; }
+.line { fill: none; stroke-width: 2; }
 )";
 
 // 1, 2 or 5 times a power of ten: the smallest such step with at most `max_count` steps.
@@ -38,18 +33,6 @@ double RoundStep(double max, int max_count) {
   }
   return 10 * power;
 }
-
-std::vector<Tick> TicksAt(double max, double step, double unit, std::string_view suffix) {
-  const int digits = step / unit < 1 ? static_cast<int>(std::ceil(-std::log10(step / unit))) : 0;
-  std::vector<Tick> ticks;
-  for (int at = 0; at * step <= max * (1 + 1e-9); ++at) {
-    ticks.push_back(
-        {.part = at * step / max, .label = Fixed(at * step / unit, digits) + std::string(suffix)});
-  }
-  return ticks;
-}
-
-bool IsScale(double max) { return std::isfinite(max) && max > 0; }
 
 struct RoundTime {
   double seconds;
@@ -68,15 +51,6 @@ constexpr auto kRoundTimes = std::to_array<RoundTime>({{0.001, "1 ms"},
                                                        {40 * 86400, "40 d"},
                                                        {365 * 86400, "1 year"},
                                                        {3650.0 * 86400, "10 years"}});
-
-std::string Legend(const std::vector<std::string>& names,
-                   std::string (*sample)(std::size_t index)) {
-  std::string items;
-  for (std::size_t index = 0; index < names.size(); ++index) {
-    items += Format("<li>{} {}</li>", sample(index), EscapedName(names[index]));
-  }
-  return "<ul class=\"legend\">" + items + "</ul>\n";
-}
 
 }  // namespace
 
@@ -100,24 +74,14 @@ std::string BeginPicture(std::string_view title) {
 std::string EndPlot() { return "</svg>\n"; }
 
 std::vector<Tick> NumberTicks(double max, int max_count) {
-  if (!IsScale(max)) return {{.part = 0, .label = "0"}};
-  return TicksAt(max, RoundStep(max, max_count), 1, "");
-}
-
-std::vector<Tick> TimeTicks(double max_seconds, int max_count) {
-  if (!IsScale(max_seconds)) return {{.part = 0, .label = "0 s"}};
-  struct Unit {
-    double seconds;
-    std::string_view suffix;
-  };
-  constexpr auto kUnits = std::to_array<Unit>({{86400, " d"}, {3600, " h"}, {60, " min"}});
-  for (const auto& [seconds, suffix] : kUnits) {
-    if (max_seconds >= 3 * seconds) {
-      const double step = std::max(1.0, RoundStep(max_seconds / seconds, max_count)) * seconds;
-      return TicksAt(max_seconds, step, seconds, suffix);
-    }
+  if (!std::isfinite(max) || max <= 0) return {{.part = 0, .label = "0"}};
+  const double step = RoundStep(max, max_count);
+  const int digits = step < 1 ? static_cast<int>(std::ceil(-std::log10(step))) : 0;
+  std::vector<Tick> ticks;
+  for (int at = 0; at * step <= max * (1 + 1e-9); ++at) {
+    ticks.push_back({.part = at * step / max, .label = Fixed(at * step, digits)});
   }
-  return TicksAt(max_seconds, RoundStep(max_seconds, max_count), 1, " s");
+  return ticks;
 }
 
 LogSeconds::LogSeconds(double min_seconds, double max_seconds) {
@@ -179,41 +143,15 @@ std::string AxisY(const std::vector<Tick>& ticks, std::string_view label) {
 std::string_view LineColour(std::size_t index) { return kPalette[index % kColours]; }
 std::string_view LineDash(std::size_t index) { return kDashes[index % kColours]; }
 
-std::string Patterns() {
-  std::string patterns;
-  for (std::size_t index = 0; index < kColours; ++index) {
-    patterns += Format(
-        "<pattern id=\"area-{}\" width=\"60\" height=\"60\" patternUnits=\"userSpaceOnUse\">"
-        "<rect width=\"60\" height=\"60\" fill=\"{}\"/><path d=\"{}\" "
-        "class=\"hatch\"/></pattern>\n",
-        index, kPalette[index], kHatches[index]);
-  }
-  return "<svg class=\"patterns\" width=\"0\" height=\"0\" aria-hidden=\"true\"><defs>\n" +
-         patterns + "</defs></svg>\n";
-}
-
-std::string AreaFill(std::size_t index) {
-  if (index >= kColours) return Format("fill=\"{}\"", kOther);
-  if (kHatches[index].empty()) return Format("fill=\"{}\"", kPalette[index]);
-  return Format("fill=\"url(#area-{})\"", index);
-}
-
 std::string LineLegend(const std::vector<std::string>& names) {
-  return Legend(names, [](std::size_t index) {
-    return Format(
-        "<svg width=\"40\" height=\"14\" aria-hidden=\"true\"><path class=\"line\" "
-        "d=\"M0 7H40\" stroke=\"{}\" stroke-dasharray=\"{}\"/></svg>",
-        LineColour(index), LineDash(index));
-  });
-}
-
-std::string AreaLegend(const std::vector<std::string>& names) {
-  return Legend(names, [](std::size_t index) {
-    return Format(
-        "<svg width=\"24\" height=\"14\" viewBox=\"0 0 240 140\" aria-hidden=\"true\">"
-        "<rect width=\"240\" height=\"140\" {}/></svg>",
-        AreaFill(index));
-  });
+  std::string items;
+  for (std::size_t index = 0; index < names.size(); ++index) {
+    items += Format(
+        "<li><svg width=\"40\" height=\"14\" aria-hidden=\"true\"><path class=\"line\" "
+        "d=\"M0 7H40\" stroke=\"{}\" stroke-dasharray=\"{}\"/></svg> {}</li>",
+        LineColour(index), LineDash(index), EscapedName(names[index]));
+  }
+  return "<ul class=\"legend\">" + items + "</ul>\n";
 }
 
 std::string LegendInPlot(const std::vector<std::string>& names) {

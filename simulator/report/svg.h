@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-// Parts of a plot. The plots of a page share its style and its patterns.
+// Parts of a plot. The plots of a page share its style.
 namespace pliant::simulator {
 
 // The area of a plot within its picture, in pixels.
@@ -25,9 +25,8 @@ struct Tick {
   std::string label;
 };
 
-// Round values from 0 to `max`, at most `max_count`. "10 h"
+// Round values from 0 to `max`, at most `max_count`.
 std::vector<Tick> NumberTicks(double max, int max_count);
-std::vector<Tick> TimeTicks(double max_seconds, int max_count);
 
 // Seconds on a logarithmic axis. 0 is shown at its left end.
 class LogSeconds {
@@ -46,20 +45,14 @@ class LogSeconds {
 std::string AxisX(const std::vector<Tick>& ticks, std::string_view label);
 std::string AxisY(const std::vector<Tick>& ticks, std::string_view label);
 
-// Colours that people with any colour vision tell apart, each with a pattern or a dash for those
-// who see none. They repeat after kColours.
+// Colours that people with any colour vision tell apart, each with a dash for those who see none.
+// They repeat after kColours.
 inline constexpr std::size_t kColours = 6;
 std::string_view LineColour(std::size_t index);
 std::string_view LineDash(std::size_t index);
 
-// The patterns of the page, once. Lengths are tenths of a pixel, as in areas.
-std::string Patterns();
-// Attributes that fill an area. From kColours on it is grey.
-std::string AreaFill(std::size_t index);
-
 // A list of "sample, name". The names are not escaped yet.
 std::string LineLegend(const std::vector<std::string>& names);
-std::string AreaLegend(const std::vector<std::string>& names);
 // The same lines, at the upper left of a plot.
 std::string LegendInPlot(const std::vector<std::string>& names);
 
