@@ -15,9 +15,11 @@ const MAX_LETTERS = 60; // of a label
 
 const cut = (text) => ([...text].length > MAX_LETTERS ? `${[...text].slice(0, MAX_LETTERS - 1).join("")}…` : text);
 
-// The legend's items with their places: {band, text, x, y}, from `top` on.
+const HEADING = "GPUs of";
+
+// The legend's items with their places: {band, text, x, y}, from `top` on, behind a heading.
 function legendOf(bands, top) {
-  let x = LEFT;
+  let x = LEFT + (HEADING.length + 1) * LETTER;
   let y = top;
   return bands.filter((band) => Math.max(...band.gpus) > 0).map((band) => {
     const text = cut(labelOf(band));
@@ -54,6 +56,8 @@ export function picture(history, view, colour) {
   frame(context, colour, LEFT, 0, WIDTH - MARGIN - LEFT, HEIGHT - BOTTOM);
   context.textAlign = "left";
   context.textBaseline = "middle";
+  context.fillStyle = colour("quiet");
+  context.fillText(HEADING, LEFT, HEIGHT + MARGIN + 6);
   for (const { band, text, x, y } of items) {
     context.fillStyle = fillOfBand(surface, band);
     context.fillRect(x, y, SAMPLE, 12);

@@ -2,13 +2,11 @@
 
 from collections.abc import Sequence
 
-from . import chart, dashboards, html_chart, resizes, table
+from . import chart, dashboards, resizes, table
 from .checks import Check
 from .screen import Screen
 from .stage import GPUS_TOTAL
 from .told import Told
-
-_EVENTS = {"apply": "is applied", "priority": "has its priority doubled", "end of": "completes"}
 
 
 def show(told: Told, screen: Screen) -> None:
@@ -39,26 +37,6 @@ def show_dashboard(answers: Sequence[dashboards.Answer], screen: Screen) -> None
     """Each panel's series with their last values."""
     header, *rows = table.layout(dashboards.HEADER, dashboards.rows(answers), min(screen.width, 120))
     screen.lines(["", screen.style.paint(header, "bold"), *rows, ""])
-
-
-def to_html(told: Told) -> str:
-    return html_chart.page(*_drawn(told), "GPUs of two trainings over time")
-
-
-def to_svg(told: Told) -> str:
-    return html_chart.picture(*_drawn(told))
-
-
-def event_text(label: str, names: Sequence[str]) -> str:
-    """What a label such as "apply 1" means, with the training's name."""
-    what, _, number = label.rpartition(" ")
-    return f"{names[int(number) - 1]} {_EVENTS[what]}" if what in _EVENTS else label
-
-
-def _drawn(told: Told) -> tuple[list[chart.Held], float, Sequence[str], int, list[html_chart.Event]]:
-    events = [html_chart.Event(request.time, event_text(request.label, told.names)) for request in told.requests]
-    changes = chart.held_over_time(told.worlds, told.names)
-    return changes, told.worlds[-1].time, told.names, GPUS_TOTAL, events
 
 
 def to_json(told: Told) -> dict:

@@ -5,6 +5,7 @@ import os
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
+from typing import IO
 
 from .errors import StoryError
 
@@ -42,17 +43,29 @@ class Kubectl:
 
     def pliant(self, command: str, *arguments: str) -> str:
         """Runs `kubectl pliant` of this checkout."""
-        path = os.pathsep.join([str(_PLUGINS), str(Path(self._program).parent), os.environ["PATH"]])
         result = subprocess.run(
-            [self._program, "pliant", command, "--namespace", self._namespace, *arguments],
-            env={**os.environ, "PATH": path},
-            capture_output=True,
-            text=True,
-            check=False,
+            self._pliant(command, *arguments), env=self._with_plugins(), capture_output=True, text=True, check=False
         )
         if result.returncode != 0:
             raise StoryError(f"kubectl pliant {command} {' '.join(arguments)}: {result.stderr.strip()}")
         return result.stdout
+
+    def start_pliant(self, command: str, *arguments: str, stderr: IO[str]) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            self._pliant(command, *arguments),
+            env=self._with_plugins(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+        )
+
+    def _pliant(self, command: str, *arguments: str) -> list[str]:
+        return [self._program, "pliant", command, "--namespace", self._namespace, *arguments]
+
+    def _with_plugins(self) -> dict[str, str]:
+        path = os.pathsep.join([str(_PLUGINS), str(Path(self._program).parent), os.environ["PATH"]])
+        return {**os.environ, "PATH": path}
 
     def json(self, *arguments: str) -> Mapping:
         return json.loads(self.run(*arguments, "-o", "json"))
