@@ -101,9 +101,11 @@ class NcclRounds final : public GradientRounds {
   // The program's stream has the bucket ready.
   Status AwaitBucket(Running& running, std::uint32_t bucket);
   Status Round(const Running& running, std::size_t round, const Deadline& deadline);
-  Status Carry(const Running& running, std::uint32_t bucket, const ReductionPlan::Addition& addition);
+  Status Carry(const Running& running, std::uint32_t bucket,
+               const ReductionPlan::Addition& addition);
   Status Reserve(std::size_t bytes);
-  float* PlaceOf(const Running& running, std::uint32_t bucket, const ReductionPlan::Part& part) const;
+  float* PlaceOf(const Running& running, std::uint32_t bucket,
+                 const ReductionPlan::Part& part) const;
   // From now on, after all of this rank's buckets are there.
   Deadline RoundsEnd(const ReductionPlan& plan) const;
 

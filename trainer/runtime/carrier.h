@@ -19,7 +19,7 @@
 
 namespace pliant {
 
-// What carries the gradients of a step from rank to rank.
+// The way of a step's gradients from rank to rank.
 enum class StepCarrier : std::uint8_t {
   kNone,    // one rank computes all shards
   kFrames,  // from host memory, in which the sum stands afterwards
@@ -65,9 +65,9 @@ class Carrier {
   // A step's gradients did not travel.
   void OnRoundsFailed(const std::string& why);
 
-  // Of the next step of the team. All members come to the same answer, because they have the same
-  // team and the same trailers. Frames carry the first tick of a membership, for which members may
-  // have nodes in host memory, and all ticks in which one of them catches up.
+  // Decides for the team's next step. All members come to the same answer, because they have the
+  // same team and the same trailers. Frames carry the first tick of a membership, for which members
+  // may have nodes in host memory, and all ticks in which one of them catches up.
   StepCarrier For(const Team& team) const;
 
  private:

@@ -22,7 +22,8 @@ struct TickControl {
 };
 
 // The place of a tick's gradients: HostTick or DeviceTick. It hands out the parts of this learner,
-// and writes the tick's output. Called on the program's thread, but for Complete.
+// and writes the tick's output. Complete is called on any
+// thread, all else on the program's thread.
 class TickSide {
  public:
   // Receives each finished bucket of a block, on any thread.
