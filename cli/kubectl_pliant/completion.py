@@ -7,8 +7,8 @@ from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
 
 from .errors import CommandError
-from .job import read_job
-from .kubectl import JOBS, Connection, Kubectl
+from .job_pages import list_jobs
+from .kubectl import Connection, Kubectl
 from .names import is_name
 
 _SECONDS = 5.0  # a shell waits for it
@@ -89,7 +89,7 @@ def job_names(words: Sequence[str]) -> list[str]:
     try:
         known, _ = given.parse_known_args(list(words))
         kubectl = Kubectl(Connection(known.kubeconfig, known.context, known.namespace))
-        found = [read_job(each).name for each in kubectl.list(JOBS, seconds=_SECONDS)]
+        found = [each.name for each in list_jobs(kubectl, _SECONDS)]
     except (CommandError, SystemExit):
         return []
     return sorted(each for each in found if each is not None and is_name(each))[:_MAX_JOBS]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from .job import Job, read_job
-from .kubectl import JOBS
+from .job import Job
+from .job_pages import list_jobs
 from .table import MALFORMED, Column, is_malformed, name, table
 from .world import World
 
@@ -62,7 +62,7 @@ def _queue(job: Job) -> str | None:
 
 
 def run(world: World, output: str) -> None:
-    jobs = [read_job(each) for each in world.kubectl.list(JOBS)]
+    jobs = list_jobs(world.kubectl)
     if output == "json":
         world.print_json(document(jobs))
     elif jobs:

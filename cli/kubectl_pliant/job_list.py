@@ -7,8 +7,8 @@ from typing import Callable
 
 from . import times
 from .efficiency import efficiency
-from .job import Job, read_job
-from .kubectl import JOBS
+from .job import Job
+from .job_pages import list_jobs
 from .table import MALFORMED, Column, cell, is_malformed, name, table
 from .world import World
 
@@ -132,8 +132,7 @@ def _time(time: float | None) -> str | None:
 
 
 def run(world: World, *, queue: str | None, order: str, output: str) -> None:
-    found = [read_job(each) for each in world.kubectl.list(JOBS, scope=None)]
-    jobs = in_order([job for job in found if queue in (None, job.queue)], order)
+    jobs = in_order([job for job in list_jobs(world.kubectl) if queue in (None, job.queue)], order)
     if output == "json":
         world.print_json({"jobs": [document(job) for job in jobs]})
         return

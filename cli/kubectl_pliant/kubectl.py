@@ -91,6 +91,10 @@ class Kubectl:
         answer = self.call(["get", resource, name, "--output=json", _REQUEST], scope=scope)
         return decoded(answer, f"kubectl get {resource}")
 
+    def get_raw(self, path: str, seconds: float) -> bytes:
+        """The API server's answer to a path, which names the namespace itself."""
+        return self.call(["get", f"--raw={path}", _REQUEST], scope=(), seconds=seconds)
+
     def list(
         self,
         resource: str,

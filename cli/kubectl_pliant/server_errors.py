@@ -38,6 +38,8 @@ def error_of(stderr: str, code: int) -> CommandError:
             f"this cluster has no Pliant, or an old one: the resource {match[1]} is not installed; install the chart, "
             "or name another --context"
         )
+    if "could not find the requested resource" in text:
+        return CommandError("this cluster has no Pliant, or an old one: install the chart, or name another --context")
     if "(NotFound)" in text and (match := _NOT_FOUND.search(text)):
         kind = _KINDS.get(match[1].partition(".")[0], match[1])
         where = "" if kind in ("queue", "pool") else "; look for it with: kubectl pliant list -A"

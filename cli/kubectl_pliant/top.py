@@ -10,8 +10,7 @@ from contextlib import contextmanager
 
 from . import job_list
 from .errors import CommandError, ForbiddenError
-from .job import read_job
-from .kubectl import JOBS
+from .job_pages import list_jobs
 from .queues import documents, read
 from .top_frame import Observed, frame
 from .world import World, look_at_terminal
@@ -23,7 +22,7 @@ _HOME, _REST_OF_LINE, _REST_OF_SCREEN = "\x1b[H", "\x1b[K", "\x1b[J"
 
 
 def observe(world: World) -> Observed:
-    jobs = tuple(read_job(each) for each in world.kubectl.list(JOBS))
+    jobs = tuple(list_jobs(world.kubectl))
     try:
         queues, pools = read(world)
     except ForbiddenError as error:

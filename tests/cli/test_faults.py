@@ -29,8 +29,7 @@ class FaultsTest(ProgramTest):
         (self.cluster.folder / f"{JOBS}.json").unlink()
         self.assert_fails(
             "list -A", 1,
-            "this cluster has no Pliant, or an old one: the resource elastictrainingjobs is not installed; install the "
-            "chart, or name another --context",
+            "this cluster has no Pliant, or an old one: install the chart, or name another --context",
         )  # fmt: skip
 
     def test_no_kubectl(self) -> None:
@@ -136,13 +135,15 @@ class OptionsTest(ProgramTest):
         self.run_it("list -A --context east --kubeconfig /tmp/config")
         self.run_it("explain digits -n team-a --context=east")
         first, second = self.cluster.calls()
-        self.assertEqual(first[:4], ["get", "--kubeconfig=/tmp/config", "--context=east", "--all-namespaces"])
+        path = "/apis/pliant.dev/v1alpha1/elastictrainingjobs?limit=1000"
+        self.assertEqual(first[:4], ["get", "--kubeconfig=/tmp/config", "--context=east", f"--raw={path}"])
         self.assertEqual(second[:4], ["get", "--context=east", "--namespace=team-a", f"{JOBS}.pliant.dev"])
-        self.assertIn("--chunk-size=500", first)
 
     def test_the_present_namespace_is_kubectls(self) -> None:
         self.run_it("list")
-        self.assertEqual(self.cluster.calls()[0][:2], ["get", f"{JOBS}.pliant.dev"])
+        asked, got = self.cluster.calls()
+        self.assertEqual(asked[:3], ["config", "view", "--minify"])
+        self.assertEqual(got[1], "--raw=/apis/pliant.dev/v1alpha1/namespaces/team-a/elastictrainingjobs?limit=1000")
 
     def test_help_is_everywhere(self) -> None:
         self.assertIn("explain", self.run_it("--help").stdout)
