@@ -89,7 +89,7 @@ def volume_of(job: Fields) -> dict[str, object]:
 def wish_of(value: object, image: str | None) -> PodWish:
     """The pod that reads, by the job's object. It runs as the learners do, unless they run as root."""
     job = Fields(value)
-    metadata, spec = job.below("metadata"), job.below("spec").below("template").below("spec")
+    spec = job.below("spec").below("template").below("spec")
     security = spec.below("securityContext")
     learner = next((each for each in spec.items("containers") if each.text("name") == LEARNER), Fields({}))
     user = learner.below("securityContext").integer("runAsUser") or security.integer("runAsUser") or _USER
@@ -107,12 +107,6 @@ def wish_of(value: object, image: str | None) -> PodWish:
         groups=() if group is None else (group,),
         volumes=(volume_of(job),),
         mount_path=_MOUNT,
-        owner={
-            "apiVersion": "pliant.dev/v1alpha1",
-            "kind": "ElasticTrainingJob",
-            "name": metadata.text("name"),
-            "uid": metadata.text("uid"),
-        },
     )
 
 

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from .errors import CommandError
 from .fields import Fields
@@ -34,7 +34,6 @@ class PodWish:
     groups: tuple[int, ...] = ()
     volumes: tuple[dict[str, object], ...] = ()  # mounted read-only, at `mount_path`
     mount_path: str = ""
-    owner: dict[str, object] | None = field(default=None)  # deleted with it
 
 
 def manifest(wish: PodWish, name: str) -> dict[str, object]:
@@ -60,13 +59,11 @@ def manifest(wish: PodWish, name: str) -> dict[str, object]:
         },
         "volumeMounts": mounts,
     }
-    metadata: dict[str, object] = {"name": name, "labels": {"app.kubernetes.io/managed-by": "kubectl-pliant"}}
-    if wish.owner is not None:
-        metadata["ownerReferences"] = [wish.owner]
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": metadata,
+        # No owner: the chart's policy lets only the operator make pods that a job owns.
+        "metadata": {"name": name, "labels": {"app.kubernetes.io/managed-by": "kubectl-pliant"}},
         "spec": {
             "restartPolicy": "Never",
             "activeDeadlineSeconds": MAX_SECONDS,
