@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import threading
@@ -19,6 +20,7 @@ DEBUG_PORT = 6060
 PAGE_PORT = 6061
 LEASE = "pliant-operator"
 _FORWARDING = re.compile(rb"Forwarding from 127\.0\.0\.1:(\d{1,5}) -> \d+\s*")
+_NO_PLAN = "nothing was planned yet"  # while the Lease still names a replica that has restarted
 _SECONDS_TO_FORWARD = 20.0
 _SECONDS_TO_ANSWER = 60.0
 _MAX_ANSWER_BYTES = 1 << 28  # of a snapshot
@@ -97,10 +99,21 @@ def fetch(port: int, path: str) -> bytes:
     if len(body) > _MAX_ANSWER_BYTES:
         raise CommandError(f"the operator's answer has more than {_MAX_ANSWER_BYTES >> 20} MiB")
     if answer.status != 200:
-        said = harmless(" ".join(body[:2000].decode(errors="replace").split()))
-        kind = NotFoundError if answer.status == 404 else CommandError
-        raise kind(f"the operator answers {answer.status}: {said or 'without a sentence'}")
+        raise _refusal(answer.status, body)
     return body
+
+
+def _refusal(status: int, body: bytes) -> CommandError:
+    said = body[:2000].decode(errors="replace")
+    try:
+        said = Fields(json.loads(said)).text("error") or said
+    except (ValueError, RecursionError):
+        pass  # it is a sentence
+    said = harmless(" ".join(said.split()))
+    if status == 404 and said.startswith(_NO_PLAN):
+        return CommandError("the operator has made no plan since its leader changed: try again in 15 s")
+    kind = NotFoundError if status == 404 else CommandError
+    return kind(f"the operator answers {status}: {said or 'without a sentence'}")
 
 
 def ask_leader(kubectl: Kubectl, namespace: str, path: str) -> bytes:

@@ -90,6 +90,25 @@ class FaultsTest(ProgramTest):
         process.stderr.close()
 
 
+class OperatorTest(ProgramTest):
+    def test_a_leader_that_has_just_been_replaced(self) -> None:
+        """The Lease names the one before for some seconds."""
+        sentence = "the operator has made no plan since its leader changed: try again in 15 s"
+        plan = [404, "nothing was planned yet: another replica is the leader"]
+        self.cluster.write("http-6060.json", {"/debug/explain?job=team-a/digits": plan})
+        self.assert_fails("explain digits --deep", 1, sentence)
+        self.cluster.write("http-6060.json", {"/debug/snapshot": [404, '{"error":"nothing was planned yet"}']})
+        self.assert_fails("whatif --set nodes+=1x8", 1, sentence)
+
+    def test_an_error_of_the_operator_is_a_sentence(self) -> None:
+        for body, said in (
+            ('{"error": "too many at a time"}', "too many at a time"), ('{"error": 5}', '{"error": 5}'), ("[", "["), ("", "without a sentence"),
+        ):  # fmt: skip
+            with self.subTest(body=body):
+                self.cluster.write("http-6060.json", {"/debug/snapshot": [503, body]})
+                self.assert_fails("whatif --set nodes+=1x8", 1, f"the operator answers 503: {said}")
+
+
 class EditsTest(ProgramTest):
     def test_what_the_api_server_refuses_is_wrong_use(self) -> None:
         said = (
