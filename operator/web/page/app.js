@@ -31,7 +31,9 @@ function select(name) {
   jobs.selected = name;
   byId("detail").hidden = name === null; // a hidden title takes no focus
   draw();
-  if (name !== null) byId("detail-title").focus();
+  if (name === null) return;
+  drawDetail(history, view, mark, live, selected); // a screen reader reads the title at once
+  byId("detail-title").focus();
 }
 
 function follows() {

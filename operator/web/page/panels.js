@@ -21,6 +21,8 @@ export function element(tag, text = "", attributes = {}) {
 
 const number = (value) => (value === undefined ? "–" : value.toLocaleString());
 
+export const rowLabel = (row) => `${row.name}, queue ${row.queue}, ${row.phase}, ${row.gpus} GPUs`;
+
 // The list of jobs, of which only the rows in sight are in the page.
 export class JobPanel {
   rows = [];
@@ -89,7 +91,7 @@ export class JobPanel {
     const made = element("div", "", {
       class: "row", id: `job-row-${index}`, role: "option", "aria-selected": String(row.name === this.selected),
       "aria-setsize": this.rows.length, "aria-posinset": index + 1,
-      "aria-label": `${row.name}, queue ${row.queue}, ${row.phase}, ${row.gpus} GPUs`,
+      "aria-label": rowLabel(row),
     });
     made.style.top = `${index * ROW}px`;
     if (index === this.active) made.style.fontWeight = "600";
@@ -104,7 +106,8 @@ export class JobPanel {
   }
 }
 
-function valuesOf(history, job, time) {
+// One job at a time, in words.
+export function valuesOf(history, job, time) {
   const subject = history.all("job").get(job);
   const at = (field) => subject?.at(field, time);
   const steps = at("step") === undefined ? "–" : `${number(at("step"))} of ${number(at("totalSteps"))}`;

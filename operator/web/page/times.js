@@ -15,11 +15,11 @@ function sinceOrigin(milliseconds) {
 
 // `origin`: null for a time of the clock.
 export function when(time, origin = null) {
-  return origin === null ? new Date(time).toLocaleTimeString(undefined, { hour12: false }) : sinceOrigin(time - origin);
+  return origin === null ? new Date(time).toLocaleTimeString(undefined, { hourCycle: "h23" }) : sinceOrigin(time - origin);
 }
 
 export function dateAndTime(time, origin = null) {
-  return origin === null ? new Date(time).toLocaleString(undefined, { hour12: false }) : sinceOrigin(time - origin);
+  return origin === null ? new Date(time).toLocaleString(undefined, { hourCycle: "h23" }) : sinceOrigin(time - origin);
 }
 
 const UNITS = [[3 * DAY, DAY, "d"], [3 * HOUR, HOUR, "h"], [10 * MINUTE, MINUTE, "min"], [0, SECOND, "s"]];

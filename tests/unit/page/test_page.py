@@ -114,6 +114,23 @@ class PolicyTest(unittest.TestCase):
         html = html.replace('<script type="application/json" id="saved"></script>', "")  # data of a saved page
         self.assertEqual(re.findall(r"<script(?![^>]*src=)|<style|\son\w+=|\sstyle=", html), [])
 
+    def test_pictures_and_tables_have_names(self) -> None:
+        (html,) = texts(".html").values()
+        found = re.findall(r'<(?:canvas|table) id="(\w+)"([^>]*)>', html)
+        self.assertGreater(len(found), 3)
+        unnamed = {each for each, attributes in found if not re.search(r"aria-label(ledby)?=", attributes)}
+        # The names of curves have their numbers at the time mark.
+        curves = set(re.findall(r'\["(\w+)", "[A-Z][^"]+"\]', texts(".js")["panels.js"]))
+        self.assertEqual(unnamed, curves)
+        self.assertIn('canvas.setAttribute("aria-label", ', texts(".js")["panels.js"])
+
+    def test_times_have_24_hours_everywhere(self) -> None:
+        """Browsers show hour12: false as 24:05 at midnight, and without a choice the axis differs from the tables."""
+        whole = "".join(texts(".js").values())
+        formats = re.findall(r"DateTimeFormat\(undefined|toLocale(?:Time)?String\(undefined", whole)
+        self.assertEqual(whole.count('hourCycle: "h23"'), len(formats))
+        self.assertNotIn("hour12", whole)
+
     def test_scripts_find_what_they_ask_for(self) -> None:
         (html,) = texts(".html").values()
         ids = re.findall(r'\bid="([^"]+)"', html)
