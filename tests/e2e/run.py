@@ -17,7 +17,6 @@ from story import (
     bad_connection,
     bad_jobs,
     by_speed,
-    checks,
     churn,
     control_faults,
     deadly_writes,
@@ -26,6 +25,7 @@ from story import (
     faults,
     filling,
     full_volume,
+    kills,
     maintenance,
     pages,
     plot,
@@ -41,7 +41,6 @@ from story import (
 )
 from story.checks import Check
 from story.errors import StoryError
-from story.operator_pod import kill_leader
 from story.screen import Screen
 from story.stage import Stage
 from story.told import Told
@@ -58,15 +57,7 @@ def two_teams(stage: Stage, screen: Screen) -> list[Check]:
 
 
 def story_with_kills(stage: Stage, screen: Screen) -> list[Check]:
-    """The story with a native learner and a PyTorch script. The operator's leader is killed after each step."""
-
-    def kill(step: int) -> None:
-        screen.say(f"   killed the operator {kill_leader(stage)} after step {step}", "yellow")
-
-    told = plot.play(
-        stage, screen, kill, jobs_on=two_kinds_of_jobs, check=checks.check_training, shard_milliseconds=100
-    )
-    return shown(told, screen)
+    return shown(kills.play(stage, screen), screen)
 
 
 def shown(told: Told, screen: Screen) -> list[Check]:
@@ -111,10 +102,6 @@ _LONG_MOMENTS: dict[str, Moment] = {
     "a script for IBM's product is resized, and loses a learner": examples.player(examples.IBM_STYLE),
     _TUTORIAL: tutorial.player(tutorial.MADE_UP),
 }
-
-
-def two_kinds_of_jobs(stage: Stage) -> list[dict]:
-    return [stage.manifest("training-1"), examples.prepare(examples.CHAR_TRANSFORMER_OF_EIGHT, stage)]
 
 
 def play(name: str, moment: Moment, stage: Stage, screen: Screen, results: Path | None = None) -> list[Check]:

@@ -57,7 +57,7 @@ _ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("*/CMakeLists.txt", (OF_ITS_FOLDER,)),
     ("*.map", (OF_ITS_FOLDER,)),
     ("operator/web/page/*.cmake", ("web_test", "page_test")),
-    ("operator/web/page/*.js", ("web_test", "page_test", "simulator_report_test")),
+    ("operator/web/page/*.js", ("web_test", "page_test", "simulator_report_test", "e2e_parts_test")),
     ("operator/web/page/*.css", ("web_test", "page_test", "simulator_report_test")),
     ("operator/web/page/*.html", ("web_test", "page_test", "simulator_report_test")),
     ("tests/unit/page/*", ("page_test",)),
