@@ -132,6 +132,8 @@ def is_bad(condition: Condition) -> bool:
 
 
 def _to_do(job: Job) -> list[str]:
+    if job.phase == "Succeeded":
+        return []
     found = []
     if job.phase is None and not is_malformed("status.phase", job.malformed):
         found.append("If it stays so, ask an administrator whether the operator runs and watches the namespace.")

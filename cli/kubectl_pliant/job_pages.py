@@ -13,6 +13,7 @@ from .kubectl import JOBS, Kubectl, decoded, items_of
 from .names import is_name
 
 _PATH = "/apis/pliant.dev/v1alpha1"
+_NAMESPACE = "{.contexts[0].context.namespace}"  # in a kubeconfig
 _PAGE = 1000  # jobs
 _MAX_CONTINUE_CHARS = 1 << 12
 _MAX_BYTES = 1 << 29  # of all pages
@@ -61,7 +62,7 @@ def _path(kubectl: Kubectl) -> str | None:
     namespace = connection.namespace
     if namespace is None:
         try:
-            said = kubectl.call(["config", "view", "--minify", "--output=jsonpath={.contexts[0].context.namespace}"], scope=())
+            said = kubectl.call(["config", "view", "--minify", f"--output=jsonpath={_NAMESPACE}"], scope=())
         except CommandError:
             return None
         namespace = said.decode(errors="replace") or "default"

@@ -11,7 +11,7 @@ from .text import cut, harmless, pad, width
 MALFORMED = "?"
 _MAX_NAME_CHARS = 253  # of a Kubernetes object
 _MIN_LAST_COLUMNS = 16
-_GAP = "   "
+GAP = "   "
 
 
 @dataclass(frozen=True)
@@ -27,13 +27,13 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], max_columns:
     widths = [max(map(width, cells)) for cells in zip(titles, *rows)]
     room = None
     if max_columns is not None:
-        before = sum(widths[:-1]) + len(_GAP) * (len(columns) - 1)
+        before = sum(widths[:-1]) + len(GAP) * (len(columns) - 1)
         room = max(max_columns - before, _MIN_LAST_COLUMNS)
     lines = []
     for row in [titles, *rows]:
         cells = [pad(cell, size, each.right) for cell, size, each in zip(row, widths, columns)]
         last = cells[-1] if columns[-1].right else row[-1]
-        lines.append(_GAP.join([*cells[:-1], cut(last, room)]).rstrip())
+        lines.append(GAP.join([*cells[:-1], cut(last, room)]).rstrip())
     return lines
 
 

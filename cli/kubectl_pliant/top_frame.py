@@ -11,12 +11,14 @@ from .bars import FOREIGN, IDLE, Part, bar, gauge, legend
 from .efficiency import efficiency
 from .job import Job
 from .shares import Pool, Queue
-from .table import MALFORMED, Column, cell, name, table
-from .text import cut, plural
+from .table import GAP, MALFORMED, Column, cell, name, table
+from .text import cut, plural, width
 from .world import Terminal
 
 _BAR_COLUMNS = 60
 _GAUGE_COLUMNS = 8
+_LEFT_OUT = ("EFFICIENCY", "OF ITS MAXIMUM", "SAMPLES/S")  # in this order
+_MIN_REASON_COLUMNS = 24
 _OTHER = "*"  # mark of queues beyond the alphabet, and of the built-in queue
 
 
@@ -108,8 +110,23 @@ def _jobs(jobs: Sequence[Job], now: float, terminal: Terminal, with_namespace: b
         Column("JOB"), Column("QUEUE"), Column("GPUS", True), Column("OF ITS MAXIMUM"), Column("SAMPLES/S", True),
         Column("EFFICIENCY", True), Column("WAITING", True), Column("REASON"),
     ]  # fmt: skip
-    found = table([Column("NAMESPACE"), *columns] if with_namespace else columns, rows, terminal.columns)
+    columns = [Column("NAMESPACE"), *columns] if with_namespace else columns
+    found = table(*_fitting(columns, rows, terminal.columns), terminal.columns)
     return [cut(line, terminal.columns) for line in found]  # a longer line would break the redrawing
+
+
+def _fitting(
+    columns: list[Column], rows: list[list[str]], most: int | None
+) -> tuple[list[Column], list[list[str]]]:
+    """Without the columns for which a narrow terminal has no room next to the reason."""
+    for title in _LEFT_OUT:
+        widths = [max(map(width, cells)) for cells in zip([each.title for each in columns[:-1]], *rows)]
+        if most is None or sum(widths) + len(GAP) * len(widths) + _MIN_REASON_COLUMNS <= most:
+            break
+        index = [each.title for each in columns].index(title)
+        columns = columns[:index] + columns[index + 1 :]
+        rows = [row[:index] + row[index + 1 :] for row in rows]
+    return columns, rows
 
 
 def frame(

@@ -102,7 +102,8 @@ class OperatorTest(ProgramTest):
 
     def test_an_error_of_the_operator_is_a_sentence(self) -> None:
         for body, said in (
-            ('{"error": "too many at a time"}', "too many at a time"), ('{"error": 5}', '{"error": 5}'), ("[", "["), ("", "without a sentence"),
+            ('{"error": "too many at a time"}', "too many at a time"), ('{"error": 5}', '{"error": 5}'), ("[", "["),
+            ("", "without a sentence"),
         ):  # fmt: skip
             with self.subTest(body=body):
                 self.cluster.write("http-6060.json", {"/debug/snapshot": [503, body]})

@@ -239,6 +239,16 @@ class HistoryTest(unittest.TestCase):
 
 
 class AdviceTest(unittest.TestCase):
+    def test_a_job_that_is_complete_needs_nothing(self) -> None:
+        """Its conditions, as the operator writes them."""
+        conditions = [
+            {"type": "Complete", "status": "True", "reason": "Completed"},
+            *({"type": each, "status": "False", "reason": "Succeeded"} for each in ("HasPlace", "Progressing", "Running")),
+        ]
+        status = {"phase": "Succeeded", "reason": "the training is complete", "conditions": conditions}
+        sections = explanation.explain(read_job({"metadata": {"name": "a", "namespace": "n"}, "status": status}), 0.0)
+        self.assertNotIn("What to do", [each.about for each in sections if each.sentences])
+
     def test_each_reason_of_a_plan_has_its_entry(self) -> None:
         """docs/conditions.md has all of them, which another test compares with the planner's code."""
         page = (play.ROOT / "docs" / "conditions.md").read_text()

@@ -53,6 +53,23 @@ class FrameTest(unittest.TestCase):
         self.assertEqual(found, want)
         self.assertIsNone(top_frame.parts_of(Pool("p"), queues))
 
+    def test_the_reason_stays_on_a_narrow_screen(self) -> None:
+        reason = "5 of 16 GPUs: fair share 1/2"
+        job = Job("team", "digits", queue="research", max_learners=8, learners=5, samples_per_second=1830.5, reason=reason)
+        seen = Observed((job,), (), ())
+        for columns, titles in (
+            (None, "JOB QUEUE GPUS OF ITS MAXIMUM SAMPLES/S EFFICIENCY WAITING REASON"),
+            (120, "JOB QUEUE GPUS OF ITS MAXIMUM SAMPLES/S EFFICIENCY WAITING REASON"),
+            (100, "JOB QUEUE GPUS OF ITS MAXIMUM SAMPLES/S WAITING REASON"),
+            (80, "JOB QUEUE GPUS SAMPLES/S WAITING REASON"),
+            (60, "JOB QUEUE GPUS WAITING REASON"),
+        ):
+            with self.subTest(columns=columns):
+                *_, header, row = top_frame.frame(seen, 0.0, Terminal(True, columns, 24, False), with_namespace=False)
+                self.assertEqual(" ".join(header.split()), titles)
+                self.assertIn("5 of 16 GPUs: f", row)
+                self.assertTrue(columns is None or len(row) <= columns)
+
     def test_it_fits_the_screen(self) -> None:
         jobs = tuple(Job("team", f"job-{number:02}", max_learners=4, learners=1) for number in range(50))
         seen = Observed(jobs, (Queue("a", "p", allocated=3),), (Pool("p", capacity=4, allocated=3),), "out of date")
