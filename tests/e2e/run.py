@@ -16,6 +16,7 @@ from story import (
     added_node,
     bad_connection,
     bad_jobs,
+    browsed,
     by_speed,
     churn,
     control_faults,
@@ -49,7 +50,8 @@ Moment = Callable[[Stage, Screen], list[Check]]
 
 
 def demo(stage: Stage, screen: Screen) -> list[Check]:
-    return shown(plot.play(stage, screen), screen)
+    play_it = browsed.play if stage.chromium else plot.play
+    return shown(play_it(stage, screen), screen)
 
 
 def two_teams(stage: Stage, screen: Screen) -> list[Check]:

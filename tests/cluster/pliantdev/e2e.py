@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import cluster, go_programs, product, starting, storyteller
+from . import cluster, go_programs, host, product, starting, storyteller
 from .counts import Counts
 from .moments import AddRow, Moment, moment
 from .progress import log_file
@@ -18,6 +18,7 @@ from .settings import REPO, STATE
 FOLDER = REPO / "tests" / "e2e"
 _NAME = "e2e"
 _IMAGES = "cluster and images"
+_PICTURES = STATE / "log" / "pictures"  # of the page in a browser
 # Environment variables with the images of Python programs, for the story.
 _PYTHON_IMAGE_VARIABLES = {
     "learner-pytorch": "PLIANT_PYTORCH_IMAGE",
@@ -31,12 +32,13 @@ class Play:
 
     arguments: tuple[str, ...] = ()
     images: tuple[str, ...] = tuple(_PYTHON_IMAGE_VARIABLES)
+    browser: bool = False  # whether Chromium shows the operator's page
 
 
 # The story trains a PyTorch script and a native learner, and kills the operator after each step.
 STORY = Play(("--only", "the story"), ("learner-pytorch",))
 SHORT = Play()
-LONG = Play(("--all",))
+LONG = Play(("--all",), browser=True)
 
 
 def moments(
@@ -53,6 +55,9 @@ def moments(
             variable = _PYTHON_IMAGE_VARIABLES[name]
             of_story[variable] = product.build_python_image(name)
             product.load_image(of_story[variable])
+        if what.browser:
+            of_story["PLIANT_CHROMIUM"] = host.browser()
+            of_story["PLIANT_PICTURES"] = str(_PICTURES)
         if cifar10:
             # To a folder that the nodes share.
             on_nodes = cluster.CHECKPOINTS / cifar10.resolve().name

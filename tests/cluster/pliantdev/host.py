@@ -61,6 +61,12 @@ def missing_packages(container_engine: bool) -> list[str]:
     return sorted(needed)
 
 
+def browser() -> str:
+    """The program of Chromium, which is installed if it is missing."""
+    install_packages([] if shutil.which("chromium") else ["chromium"])
+    return shutil.which("chromium") or "chromium"
+
+
 def install_packages(packages: list[str]) -> None:
     if not packages:
         return

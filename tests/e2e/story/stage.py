@@ -31,6 +31,8 @@ class Stage:
     pytorch_image: str  # for PyTorch programs; empty: there is none
     tensorflow_image: str  # for Keras programs; empty: there is none
     prometheus_image: str  # empty: there is none
+    chromium: str  # program of a browser; empty: there is none
+    pictures: str  # folder for its pictures
     dev: str | None  # path of ./dev, which gives access to the nodes; None: no access
     checkpoint_volume: Mapping | None  # None: the manifests' own
 
@@ -50,6 +52,8 @@ class Stage:
             pytorch_image=os.environ.get("PLIANT_PYTORCH_IMAGE", ""),
             tensorflow_image=os.environ.get("PLIANT_TENSORFLOW_IMAGE", ""),
             prometheus_image=os.environ.get("PLIANT_PROMETHEUS_IMAGE", ""),
+            chromium=os.environ.get("PLIANT_CHROMIUM", ""),
+            pictures=os.environ.get("PLIANT_PICTURES", ""),
             dev=os.environ.get("PLIANT_DEV", str(_REPO / "dev")),
             checkpoint_volume=None,
         )

@@ -58,6 +58,8 @@ def stage_of(arguments: argparse.Namespace) -> Stage:
         pytorch_image=arguments.pytorch_image or "",
         tensorflow_image=arguments.tensorflow_image or "",
         prometheus_image="",
+        chromium="",
+        pictures="",
         dev=None,
         checkpoint_volume={"persistentVolumeClaim": {"claimName": arguments.checkpoint_claim}},
     )

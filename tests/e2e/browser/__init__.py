@@ -1,0 +1,1 @@
+"""Drives a headless Chromium, and checks the operator's page in it."""
