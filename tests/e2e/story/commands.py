@@ -13,7 +13,7 @@ import termios
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from .checks import Check
 from .errors import StoryError
@@ -21,6 +21,7 @@ from .kubectl import Kubectl
 
 _ENTER, _LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"  # the other screen of a terminal
 _SECONDS = 30.0
+_SECONDS_TO_END = 5.0
 _INTERRUPTED = 130
 
 
@@ -48,8 +49,14 @@ def after_the_end(kubectl: Kubectl, name: str) -> Check:
         ("logs", name, "--kept"): r"learner-0: .*epoch done",
     }
     problems = [problem for command, pattern in fits.items() for problem in _problems(kubectl, command, pattern)]
-    left = kubectl.run("get", "pods", "--selector=app.kubernetes.io/managed-by=kubectl-pliant", "-o", "name")
-    return Check("kubectl pliant tells the end", (*problems, *([f"pods are left: {left.strip()}"] if left.strip() else ())))
+    pods = kubectl.json("get", "pods", "--selector=app.kubernetes.io/managed-by=kubectl-pliant")["items"]
+    return Check("kubectl pliant tells the end", (*problems, *pods_left(pods)))
+
+
+def pods_left(pods: Sequence[Mapping]) -> list[str]:
+    """Those that the program has not deleted. It does not wait until they are gone. Pure."""
+    kept = [pod["metadata"]["name"] for pod in pods if "deletionTimestamp" not in pod["metadata"]]
+    return [f"pods are left: {', '.join(kept)}"] if kept else []
 
 
 def _problems(kubectl: Kubectl, command: Sequence[str], pattern: str) -> list[str]:
@@ -69,18 +76,28 @@ def said_problems(command: Sequence[str], said: str, pattern: str) -> list[str]:
 
 def _top(kubectl: Kubectl, name: str) -> list[str]:
     """`top` in a terminal: it draws again and again until Ctrl-C."""
+    program, line, environment = kubectl.pliant_program("top")
     pid, terminal = pty.fork()
     if pid == 0:
-        os.execve(*kubectl.pliant_program("top"))
+        try:
+            os.execve(program, line, environment)  # at once: the watcher's thread may have held locks
+        finally:
+            os._exit(127)
+    ended, status = 0, 0
     try:
         fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 200, 0, 0))
         drawn = _read(terminal, lambda text: text.count(b"\x1b[H") >= 2)
-        os.write(terminal, b"\x03")
+        with contextlib.suppress(OSError):  # it may have ended by itself
+            os.write(terminal, b"\x03")
         drawn += _read(terminal, lambda text: False)
-        _, status = os.waitpid(pid, 0)
     finally:
-        with contextlib.suppress(ProcessLookupError, ChildProcessError):
+        deadline = time.monotonic() + _SECONDS_TO_END
+        while not ended and time.monotonic() < deadline:
+            time.sleep(0.05)
+            ended, status = os.waitpid(pid, os.WNOHANG)
+        if not ended:
             os.kill(pid, signal.SIGKILL)
+            _, status = os.waitpid(pid, 0)
         os.close(terminal)
     return screen_problems(drawn, os.waitstatus_to_exitcode(status), name)
 

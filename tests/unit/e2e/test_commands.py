@@ -16,6 +16,11 @@ class CommandsTest(unittest.TestCase):
             ["kubectl pliant list writes control characters into a pipe"],
         )
 
+    def test_pods_that_are_left(self) -> None:
+        deleted = {"metadata": {"name": "a", "deletionTimestamp": "2026-11-27T12:00:00Z"}}
+        self.assertEqual(commands.pods_left([deleted]), [])
+        self.assertEqual(commands.pods_left([deleted, {"metadata": {"name": "b"}}]), ["pods are left: b"])
+
     def test_a_screen_that_is_restored(self) -> None:
         drawn = f"{ENTER}{FRAME}{FRAME}^C{LEAVE}"
         self.assertEqual(commands.screen_problems(drawn.encode(), 130, "training-1"), [])
