@@ -46,7 +46,7 @@ def after_the_end(kubectl: Kubectl, name: str) -> Check:
     fits = {
         ("list",): rf"{name} .* Succeeded +100%",
         ("history", name): r"Completed",
-        ("logs", name, "--kept"): r"learner-0: .*epoch done",
+        ("logs", name, "--kept"): r"learner-\d+: .*epoch done",  # of the first rank, which any learner may have
     }
     problems = [problem for command, pattern in fits.items() for problem in _problems(kubectl, command, pattern)]
     pods = kubectl.json("get", "pods", "--selector=app.kubernetes.io/managed-by=kubectl-pliant")["items"]
