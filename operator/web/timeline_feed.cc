@@ -87,7 +87,7 @@ ServerResponse TimelineFeed::Answer(const ServerRequest& request) const {
   if (!from) return WrongQuery();
   if (!timeline_.begin())
     return ErrorResponse(503, "nothing was recorded yet: the operator still lists objects");
-  return {.body = history::EncodeTimeline(timeline_, *from, now_)};
+  return {.body = history::EncodeTimeline(timeline_, std::min(*from, now_), now_)};
 }
 
 // Null: too many frames are being sent.
@@ -114,7 +114,7 @@ std::optional<ServerResponse> TimelineFeed::Join(const ServerRequest& request,
   if (!timeline_.begin()) return Answer({});
   if (readers() >= kMaxReaders)
     return ErrorResponse(503, "too many readers follow the timeline; close another page");
-  const auto opening = Opening(request, *from);
+  const auto opening = Opening(request, std::min(*from, now_));
   if (opening == nullptr)
     return ErrorResponse(503, "too many readers begin at the same time; try again later");
   reader->Send(opening);

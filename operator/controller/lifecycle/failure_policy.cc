@@ -67,10 +67,9 @@ FailureVerdict JudgeFailures(const api::FailurePolicy& policy, const api::Failur
   if (!verdict.fatal && verdict.newly_failed > 0 && verdict.failures.count > policy.max_failures) {
     verdict.fatal = FatalFailure{
         "TooManyFailures",
-        Format(
-            "{} failures without a newly committed step, and spec.failurePolicy.maxFailures is {}; "
-            "the last: {}",
-            verdict.failures.count, policy.max_failures, verdict.newest)};
+        Format("{} without a newly committed step, and spec.failurePolicy.maxFailures is {}; "
+               "the last: {}",
+               Counted(verdict.failures.count, "failure"), policy.max_failures, verdict.newest)};
   }
   return verdict;
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "base/significant.h"
 #include "operator/api/fields.h"
 #include "operator/api/finite_number.h"
 
@@ -85,7 +86,8 @@ void ReadStats(Fields& root, Progress& progress) {
   progress.total_steps = root.OptionalInt("totalSteps", 0, INT64_MAX);
   progress.batch_size = root.OptionalInt("batchSize", 1, INT64_MAX);
   progress.loss = FiniteNumber(root, "loss");
-  progress.samples_per_second = FiniteNumber(root, "samplesPerSecond");
+  if (const auto speed = FiniteNumber(root, "samplesPerSecond"))
+    progress.samples_per_second = WithDigits(*speed, 4);
   progress.accuracy = FiniteNumber(root, "accuracy");
   progress.evaluations = api::ReadEvaluations(root);
   if (const int asked = root.Int("learnersAsked", 0, 0, 1 << 20); asked > 0) {

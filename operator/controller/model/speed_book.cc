@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/divide.h"
+#include "base/significant.h"
 
 namespace pliant::controller {
 namespace {
@@ -66,14 +67,8 @@ std::optional<api::MeasuredSpeed> ReportedSpeedOf(const JobView& view) {
                             .compute_seconds = progress.speed->compute_seconds};
 }
 
-// Two digits: what is written to a status should not change with noise.
-double Rounded(double number) {
-  if (!(number > 0)) return 0;
-  const double exponent = 1 - std::floor(std::log10(number));
-  const double power = std::pow(10, std::abs(exponent));
-  // To divide by a power of ten is exact to the last digit, to multiply by a fraction is not.
-  return exponent < 0 ? std::round(number / power) * power : std::round(number * power) / power;
-}
+// A status should not change with noise.
+double Rounded(double number) { return WithDigits(number, 2); }
 
 // The sizes that a new leader should know: the largest and others that were tried.
 std::vector<api::MeasuredSpeed> ForStatus(const speed::StepTable& table,

@@ -11,7 +11,7 @@ TEST(Progress, ReadsTheContractsExample) {
   const auto progress = DecodeProgress(R"({
     "term": 2, "membership": {"id": "2.5", "learners": ["digits-1a2b3-0", "digits-1a2b3-4"]}, "state": "Running",
     "planAccepted": {"leaseTransitions": 3, "sequence": 17},
-    "tick": 412, "step": 400, "epoch": 16, "totalSteps": 1200, "loss": 0.0312, "samplesPerSecond": 5310.0,
+    "tick": 412, "step": 400, "epoch": 16, "totalSteps": 1200, "loss": 0.0312, "samplesPerSecond": 5310.4321,
     "accuracy": 0.981, "evaluations": [{"step": 400, "epoch": 15, "loss": 0.07, "accuracy": 0.981, "sums": {"samples": 360}}],
     "learnersAsked": 2, "batchSize": 512,
     "lastCheckpoint": {"step": 400, "membership": "2.5", "unixSeconds": 1790000000.5, "error": "", "reason": ""},
@@ -26,6 +26,7 @@ TEST(Progress, ReadsTheContractsExample) {
   EXPECT_EQ(progress->members.size(), 2u);
   EXPECT_EQ(progress->plan_accepted, (PlanStamp{3, 17}));
   EXPECT_EQ(progress->step, 400);
+  EXPECT_EQ(progress->samples_per_second, 5310) << "four digits: it is measured";
   EXPECT_EQ(progress->last_checkpoint->saved,
             (api::SavedCheckpoint{.step = 400,
                                   .time = api::WallTime(std::chrono::seconds(1'790'000'000))}));

@@ -108,6 +108,10 @@ TEST_F(TimelineFeedTest, AReaderMayBeginInThePast) {
   EXPECT_EQ(past["now"], 1'800'000'010'000);
   // Before its begin nothing is known.
   EXPECT_EQ(Join({.query = "from=0"})->data()["from"], 1'800'000'000'000);
+  // The future is not known either.
+  const json future = Join({.query = "from=9000000000000"})->data();
+  EXPECT_EQ(future["from"], future["now"]);
+  EXPECT_EQ(json::parse(feed_.Answer({.query = "from=9000000000000"}).body)["from"], future["now"]);
   for (const char* query :
        {"from=", "from=x", "to=1", "from=1&to=2", "from=99999999999999999999"}) {
     Join({.query = query});
