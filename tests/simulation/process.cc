@@ -208,7 +208,7 @@ void SimCompute::AbortTick(std::function<void(TickOutput)> rest) {
 void SimCompute::Commit(CommitWork work, Done<CommitOutput> done) {
   whole_ = nullptr;
   Enqueue({.tick = nullptr, .work = [this, work = std::move(work), done] {
-             const FloatBuffer& gradient = work.mean ? work.mean : work.gradient;
+             const FloatBuffer& gradient = work.mean.values;
              const Status status = program_.Commit({.epoch = work.epoch,
                                                     .step = work.step,
                                                     .schedule_step = work.schedule_step,

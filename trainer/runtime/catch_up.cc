@@ -55,7 +55,7 @@ void CatchUp::Advance() {
                              .schedule_step = tick.plan.schedule_step,
                              .doublings = tick.plan.doublings,
                              .last_of_epoch = tick.plan.last_of_kind,
-                             .gradient = tick.gradient,
+                             .mean = {.values = tick.gradient},
                              .buffers = tick.buffers,
                              .sums = tick.sums,
                              .measure = IsMeasured(tick.plan)},

@@ -70,14 +70,19 @@ struct TickOutput {
   Duration data_wait{};                        // waiting for samples
 };
 
+// The mean gradient of a step over all samples.
+struct MeanGradient {
+  FloatBuffer values;
+  bool on_device = false;  // in memory of the program's device
+};
+
 struct CommitWork {
   std::uint64_t epoch = 0;
   std::uint64_t step = 0;
   std::uint64_t schedule_step = 0;
   int doublings = 0;
   bool last_of_epoch = false;
-  FloatBuffer gradient;
-  FloatBuffer mean;  // TickOutput::mean, instead of the gradient
+  MeanGradient mean;
   Bytes buffers;
   ShardSums sums;
   bool measure = false;  // CommitOutput::gradient_square is wanted

@@ -7,10 +7,10 @@
 namespace pliant {
 
 CommitTask RunningCommit::Begin(const GradientCells& cells, const DeviceTick::Memory* device) {
-  std::span<const float> gradient = work_.gradient.view();
+  std::span<const float> gradient = work_.mean.values.view();
   if (device != nullptr) {
-    gradient_ = work_.mean;
-    if (!gradient_) {
+    gradient_ = work_.mean.values;
+    if (!work_.mean.on_device) {
       gradient_ = device->means.Take();
       device->device.ToDevice(std::as_bytes(gradient), std::as_writable_bytes(gradient_.view()));
     }
@@ -39,7 +39,7 @@ std::span<double> RunningCommit::lanes() const {
 
 void RunningCommit::Release() {
   gradient_ = {};
-  work_.mean = {};
+  work_.mean.values = {};
 }
 
 void RunningCommit::Complete() {

@@ -11,7 +11,7 @@ namespace pliant {
 TickRunner::TickRunner(Options options, Parts parts)
     : options_(options),
       parts_(std::move(parts)),
-      reduction_(
+      frames_(
           parts_.compute.info().gradient_elements,
           [this](int rank, Frame frame) { parts_.peers.SendTo(rank, std::move(frame)); },
           parts_.gradients) {}
@@ -21,36 +21,37 @@ void TickRunner::Begin(const Start& tick) {
   stopwatch_ = TickStopwatch(parts_.tasks.Now());
   samples_computed_ = 0;
   partial_.Ask({});
-  mean_ = {};
-  exchanged_ = false;
   const Team& team = *tick_.team;
   const bool train = tick_.plan.kind == TickKind::kTrain;
   round_.Begin(team.tick_map(), tick_.self, train && parts_.compute.info().buffer_bytes > 0,
                team.in_sync);
-  device_step_ = StepOnDevice();
+  exchange_ = train ? &BeginExchange() : nullptr;
   check_ = CheckOfTick();
-  if (!train || device_step_) return;
-  reduction_.Begin({.membership = tick_.membership,
-                    .tick = tick_.number,
-                    .plan = plans_.For(team.tick_map(), team.learner_of_rank, tick_.self),
-                    .divisor = static_cast<float>(tick_.plan.samples),
-                    .buckets = options_.buckets});
 }
 
-std::optional<DeviceStep> TickRunner::StepOnDevice() {
-  if (tick_.plan.kind != TickKind::kTrain || tick_.carrier == StepCarrier::kFrames)
-    return std::nullopt;
-  CHECK(partial_.nodes().empty(), "nodes are kept for a first tick only, which frames carry");
-  if (!parts_.compute.keeps_gradients()) {
-    CHECK(tick_.carrier == StepCarrier::kNone, "all ranks have devices in rounds");
-    return std::nullopt;
-  }
-  DeviceStep step{.divisor = static_cast<float>(tick_.plan.samples), .rounds = nullptr};
-  if (tick_.carrier == StepCarrier::kNone) return step;
+GradientExchange& TickRunner::BeginExchange() {
   const Team& team = *tick_.team;
-  step.rounds = plans_.For(team.tick_map(), team.learner_of_rank, tick_.self);
-  step.all_reduce = !parts_.split.bitwise();
-  return step;
+  auto plan = plans_.For(team.tick_map(), team.learner_of_rank, tick_.self);
+  const auto divisor = static_cast<float>(tick_.plan.samples);
+  const bool on_device = parts_.compute.keeps_gradients();
+  if (tick_.carrier == StepCarrier::kFrames || !on_device) {
+    CHECK(tick_.carrier != StepCarrier::kRounds, "all ranks have devices in rounds");
+    frames_.Begin({.membership = tick_.membership,
+                   .tick = tick_.number,
+                   .plan = std::move(plan),
+                   .divisor = divisor,
+                   .buckets = options_.buckets});
+    return frames_;
+  }
+  CHECK(partial_.nodes().empty(), "nodes are kept for a first tick only, which frames carry");
+  if (tick_.carrier == StepCarrier::kNone) {
+    device_.Begin({.divisor = divisor, .rounds = nullptr}, options_.buckets);
+  } else {
+    device_.Begin(
+        {.divisor = divisor, .rounds = std::move(plan), .all_reduce = !parts_.split.bitwise()},
+        options_.buckets_of_rounds);
+  }
+  return device_;
 }
 
 std::optional<SpotCheck> TickRunner::CheckOfTick() const {
@@ -70,14 +71,14 @@ void TickRunner::ComputePart() {
     const auto& own = map.blocks_of_rank[static_cast<std::size_t>(tick_.self)];
     for (const HeldNode& node : partial_.nodes()) {
       const ShardBlock block = BlockOf(map.logical_shards, node.node);
-      if (std::ranges::contains(own, block)) reduction_.AddLocal(node);
+      if (std::ranges::contains(own, block)) frames_.AddKept(node);
     }
   }
   computing_ = true;
   parts_.compute.RunTick(
       std::move(work),
       {.on_part = parts_.tasks.Guard<const NodePart&>(
-           [this](const NodePart& part) { reduction_.AddLocal(part.node, part.bucket); }),
+           [this](const NodePart& part) { exchange_->Add(part.node, part.bucket); }),
        .done = parts_.tasks.Guard<Result<TickOutput>>([this](const Result<TickOutput>& output) {
          if (!output) return tick_.owner->OnTickFailed(output.error());
          OnOutput(*output);
@@ -106,10 +107,8 @@ TickWork TickRunner::MakeWork() {
                 .measure = IsMeasured(plan),
                 .own_checked = {},
                 .other_checked = {},
-                .buckets = device_step_ && device_step_->rounds ? options_.buckets_of_rounds
-                                                                : options_.buckets,
-                .parts_early = computing > 1,
-                .device_step = device_step_};
+                .parts_early = computing > 1};
+  if (exchange_ != nullptr) exchange_->Prepare(work);
   const auto tasks_of = [&](const std::vector<int>& shards) {
     std::vector<ShardTask> tasks;
     for (const int shard : shards) {
@@ -152,22 +151,22 @@ void TickRunner::OnOutput(const TickOutput& output) {
   }
   parts_.peers.SendToAll(FrameKind::kTrailer, EncodeTrailer(trailer));
   round_.OnLocal(trailer, partial_.buffers());
-  if (device_step_) {
-    mean_ = output.mean;
-    partial_.Clear();  // its sums are still on the device
-  }
+  if (exchange_ != nullptr) exchange_->OnComputed(output.mean);
+  if (output.mean) partial_.Clear();  // its sums are still on the device
   tick_.owner->OnProgress();
 }
 
 void TickRunner::OnExchanged(const Status& exchanged) {
-  exchanged_ = true;
-  if (exchanged) return tick_.owner->OnProgress();
-  mean_ = {};
+  if (exchanged) {
+    exchange_->OnExchanged();
+    return tick_.owner->OnProgress();
+  }
+  exchange_->Drop();
   AwaitRest([this, why = exchanged.error().message] { tick_.owner->OnRoundsFailed(why); });
 }
 
 void TickRunner::Abort() {
-  const bool on_device = static_cast<bool>(std::exchange(mean_, {}));
+  const bool on_device = exchange_ != nullptr && exchange_->Drop();
   if (!(computing_ || on_device) || std::exchange(aborting_, true)) return;
   AwaitRest(parts_.aborted);
 }
@@ -194,22 +193,18 @@ Status TickRunner::OnFrame(int rank, const Frame& frame) {
     case FrameKind::kBuffers:
       return round_.OnBuffers(rank, frame.payload);
     default:
-      if (tick_.plan.kind != TickKind::kTrain) return Invalid("a gradient in an evaluation");
-      if (device_step_) return Invalid("a gradient that should travel in rounds");
-      return reduction_.OnFrame(rank, frame);
+      if (exchange_ == nullptr) return Invalid("a gradient in an evaluation");
+      return exchange_->OnFrame(rank, frame);
   }
 }
 
 MutableBytes TickRunner::ReceiveBufferFor(int rank, const FrameHeader& header, std::size_t bytes) {
-  if (tick_.plan.kind != TickKind::kTrain || device_step_) return {};
-  return reduction_.ReceiveBufferFor(rank, header, bytes);
+  if (exchange_ == nullptr) return {};
+  return exchange_->ReceiveBufferFor(rank, header, bytes);
 }
 
 bool TickRunner::complete() const {
-  if (committing_ || !round_.done()) return false;
-  if (tick_.plan.kind != TickKind::kTrain) return true;
-  if (!device_step_) return reduction_.done();
-  return mean_ && (exchanged_ || !device_step_->rounds);
+  return !committing_ && round_.done() && (exchange_ == nullptr || exchange_->over());
 }
 
 TickOutcome TickRunner::Outcome() const {
@@ -237,13 +232,14 @@ void TickRunner::Commit(const TickOutcome& outcome, const std::optional<Evaluati
       committed(status.transform([] { return CommitOutput{}; }));
     });
   }
+  MeanGradient mean = exchange_->mean();
+  exchange_->Drop();  // the commit has it
   parts_.compute.Commit({.epoch = tick_.plan.epoch,
                          .step = tick_.plan.step,
                          .schedule_step = tick_.plan.schedule_step,
                          .doublings = tick_.plan.doublings,
                          .last_of_epoch = tick_.plan.last_of_kind,
-                         .gradient = device_step_ ? FloatBuffer() : reduction_.shared_root(),
-                         .mean = std::exchange(mean_, {}),
+                         .mean = std::move(mean),
                          .buffers = round_.buffers(),
                          .sums = outcome.sums,
                          .measure = IsMeasured(tick_.plan)},
@@ -257,7 +253,7 @@ void TickRunner::CountInto(LearnerStats& stats) const {
   stats.shards_kept += partial_.shards_kept();
   if (tick_.plan.kind != TickKind::kTrain) return;
   ++stats.steps;
-  if (device_step_ && device_step_->rounds) ++stats.steps_in_rounds;
+  if (tick_.carrier == StepCarrier::kRounds) ++stats.steps_in_rounds;
   stats.samples += static_cast<std::uint64_t>(samples_computed_);
 }
 

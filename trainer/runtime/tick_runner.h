@@ -10,12 +10,13 @@
 
 #include "base/result.h"
 #include "trainer/collective/memory_source.h"
-#include "trainer/collective/reduction.h"
+#include "trainer/collective/reduction_plan.h"
 #include "trainer/data/schedule.h"
 #include "trainer/protocol/team.h"
 #include "trainer/protocol/tick_round.h"
 #include "trainer/runtime/carrier.h"
 #include "trainer/runtime/compute.h"
+#include "trainer/runtime/gradient_exchange.h"
 #include "trainer/runtime/learner_stats.h"
 #include "trainer/runtime/partial_tick.h"
 #include "trainer/runtime/peers.h"
@@ -106,7 +107,7 @@ class TickRunner {
   std::uint64_t check_state_every_steps() const { return options_.check_state_every_steps; }
   const TickPlan& plan() const { return tick_.plan; }
   // complete(), of a step of several learners
-  std::span<const float> gradient() const { return reduction_.root(); }
+  std::span<const float> gradient() const { return frames_.root(); }
   Bytes buffers() const { return round_.buffers(); }
   const PartialTick& partial() const { return partial_; }
   // Compute works on the tick, and will call the tick's owner.
@@ -115,7 +116,7 @@ class TickRunner {
   bool committing() const { return committing_; }
 
  private:
-  std::optional<DeviceStep> StepOnDevice();
+  GradientExchange& BeginExchange();
   std::optional<SpotCheck> CheckOfTick() const;
   TickWork MakeWork();
   void OnOutput(const TickOutput& output);
@@ -124,13 +125,12 @@ class TickRunner {
 
   const Options options_;
   const Parts parts_;
-  Reduction reduction_;
+  FrameExchange frames_;
+  DeviceExchange device_;
   TickRound round_;
   PartialTick partial_;
-  std::optional<DeviceStep> device_step_;
+  GradientExchange* exchange_ = nullptr;  // of the step; an evaluation has none
   std::optional<SpotCheck> check_;
-  FloatBuffer mean_;        // then: TickOutput::mean
-  bool exchanged_ = false;  // in rounds: they are over
   LastReductionPlan plans_;
   TickStopwatch stopwatch_;
   Start tick_;

@@ -50,7 +50,7 @@ class FakeCompute final : public Compute {
   }
   void Commit(CommitWork work, Done<CommitOutput> done_commit) override {
     Enqueue("commit " + std::to_string(work.step),
-            [this, gradient = work.gradient, measure = work.measure,
+            [this, gradient = work.mean.values, measure = work.measure,
              done_commit = std::move(done_commit)] {
               if (fault) return done_commit(std::unexpected(*fault));
               const auto values = gradient.view();

@@ -166,7 +166,7 @@ TEST_P(ThreadedComputeTest, TellsWhetherTheStateIsTheLastOne) {
     wanted.push_back(compute_->wants_end());
   };
   compute_->CopyState({}, [&](auto state) { first = *state; });
-  compute_->Commit({.gradient = gradient}, note);
+  compute_->Commit({.mean = {.values = gradient}}, note);
   compute_->Evaluated({.sums = {.samples = 1, .loss = 5}}, [&](Status status) {
     note(std::move(status));
     compute_->LoadState(first, [&](Status loaded) {
@@ -196,12 +196,12 @@ TEST_P(ThreadedComputeTest, RunsOneOperationAfterTheOther) {
                    for (const float element : parts[i].node.sum.view())
                      EXPECT_EQ(element, 1 + 2 + 3 + 4);
                  }
-                 compute_->Commit({.gradient = gradient},
+                 compute_->Commit({.mean = {.values = gradient}},
                                   [](const auto& status) { EXPECT_TRUE(status); });
                  compute_->CopyState({}, [&](Result<std::shared_ptr<const StateCopy>> copy) {
                    ASSERT_TRUE(copy);
                    EXPECT_EQ(Total(*copy), 10) << "the copy includes the earlier commit";
-                   compute_->Commit({.gradient = gradient}, [](const auto&) {});
+                   compute_->Commit({.mean = {.values = gradient}}, [](const auto&) {});
                    compute_->LoadState(*copy, [](Status status) { EXPECT_TRUE(status); });
                  });
                  compute_->CopyState({}, [&](Result<std::shared_ptr<const StateCopy>>) {
@@ -377,8 +377,8 @@ TEST_P(ThreadedComputeTest, MeasuresOnlyTheGradientsOfMeasuredCommits) {
     ASSERT_TRUE(output);
     squares.push_back(output->gradient_square);
   };
-  compute_->Commit({.gradient = gradient}, note);
-  compute_->Commit({.gradient = gradient, .measure = true}, [&](const auto& output) {
+  compute_->Commit({.mean = {.values = gradient}}, note);
+  compute_->Commit({.mean = {.values = gradient}, .measure = true}, [&](const auto& output) {
     note(output);
     loop_.Stop();
   });
@@ -400,7 +400,8 @@ TEST_P(ThreadedComputeTest, SaysWhatTheProgramIsAt) {
       {[](const NodePart&) {},
        [&](const Result<TickOutput>&) {
          EXPECT_EQ(compute_->call(), std::nullopt) << "the call has returned";
-         compute_->Commit({.step = 16, .gradient = gradient}, [&](const auto&) { loop_.Stop(); });
+         compute_->Commit({.step = 16, .mean = {.values = gradient}},
+                          [&](const auto&) { loop_.Stop(); });
          loop_.Post([&] {
            EXPECT_EQ(compute_->call(),
                      (ProgramCall{.kind = ProgramCall::Kind::kCommit, .number = 2, .step = 16}));
@@ -432,7 +433,8 @@ TEST_P(ThreadedComputeTest, ACopyIsMadeBesideTheNextTickAndBeforeTheNextChange) 
   });
   compute_->RunTick(
       Work(), {[](const NodePart&) {}, [&](Result<TickOutput>) { order.emplace_back("tick"); }});
-  compute_->Commit({.gradient = gradient}, [&](const auto&) { order.emplace_back("commit"); });
+  compute_->Commit({.mean = {.values = gradient}},
+                   [&](const auto&) { order.emplace_back("commit"); });
   compute_->CopyState({}, [&](Result<std::shared_ptr<const StateCopy>> copy) {
     EXPECT_EQ(Total(*copy), 10);
     loop_.Stop();
@@ -448,7 +450,7 @@ TEST_P(ThreadedComputeTest, AnOperationWaitsForACopyOnlyIfItChangesTheState) {
     compute_->CopyState({}, [&, i](Result<std::shared_ptr<const StateCopy>> copy) {
       EXPECT_EQ(Total(*copy), 10 * i);
     });
-    compute_->Commit({.gradient = gradient}, [&](const auto&) {
+    compute_->Commit({.mean = {.values = gradient}}, [&](const auto&) {
       if (++commits == 100) loop_.Stop();
     });
   }
@@ -560,7 +562,7 @@ TEST_P(ThreadedComputeTest, WhatIsThrownIsTheOperationsError) {
   compute_->RunTick(Work(),
                     {[](const NodePart&) {},
                      [&](const Result<TickOutput>& output) { heard.push_back(output.error()); }});
-  compute_->Commit({.gradient = gradient}, [&](const auto& status) {
+  compute_->Commit({.mean = {.values = gradient}}, [&](const auto& status) {
     heard.push_back(status.error());
     loop_.Stop();
   });
@@ -609,7 +611,7 @@ TEST_P(ThreadedComputeTest, AGradientIsKeptUntilItIsCommitted) {
   program_.hold_commit = true;
   std::optional<FloatBuffer> gradient = Filled(10);
   const std::weak_ptr<float[]> kept = gradient->owner();
-  compute_->Commit({.gradient = *gradient}, [](const auto&) { ADD_FAILURE(); });
+  compute_->Commit({.mean = {.values = *gradient}}, [](const auto&) { ADD_FAILURE(); });
   gradient.reset();
   while (!program_.committing) std::this_thread::yield();
   EXPECT_FALSE(kept.expired());
@@ -626,7 +628,7 @@ TEST_P(ThreadedComputeTest, WhatIsThrownAtTheEndOfAnOperationIsItsError) {
   program_.throws_in_wants_end = true;
   const FloatBuffer gradient = Filled(10);
   Error heard;
-  compute_->Commit({.gradient = gradient}, [&](const auto& status) {
+  compute_->Commit({.mean = {.values = gradient}}, [&](const auto& status) {
     heard = status.error();
     loop_.Stop();
   });
