@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "base/byte_stream.h"
-#include "base/listen_address.h"
+#include "base/host_port.h"
 #include "base/log.h"
 #include "base/real_event_loop.h"
 #include "base/text_stream_session.h"

@@ -171,7 +171,7 @@ OperatorOptions ParseOptionsOrExit(int argc, char** argv) {
       throw CLI::RequiredError("--coordinator-image");
     }
     const auto address = [](const char* option, const std::string& text) {
-      auto parsed = ParseListenAddress(text);
+      auto parsed = ParseHostPort(text);
       if (!parsed) throw CLI::ValidationError(option, parsed.error().message);
       return *std::move(parsed);
     };

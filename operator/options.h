@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/listen_address.h"
+#include "base/host_port.h"
 #include "base/log.h"
 #include "operator/api/elastic_training_job.h"
 #include "operator/replay/replay.h"
@@ -19,8 +19,8 @@ struct OperatorOptions {
   std::vector<std::string> coordinator_pull_secrets;
   std::string coordinator_template;           // JSON, a part of a PodTemplateSpec; or ""
   std::vector<std::string> watch_namespaces;  // empty: all
-  ListenAddress probe_address;
-  ListenAddress metrics_address;
+  HostPort probe_address;
+  HostPort metrics_address;
   bool metrics_authentication = false;
   std::string metrics_tls_dir;  // "": a certificate is created at start
   std::uint16_t debug_port = 6060;

@@ -8,8 +8,8 @@
 #include <variant>
 
 #include "base/event_loop.h"
+#include "base/host_port.h"
 #include "base/http_server.h"
-#include "base/listen_address.h"
 #include "base/result.h"
 #include "operator/web/access_reviews.h"
 #include "operator/web/routes.h"
@@ -34,8 +34,8 @@ struct Sources {
 };
 
 struct ServersOptions {
-  ListenAddress probes;
-  ListenAddress metrics;
+  HostPort probes;
+  HostPort metrics;
   std::optional<std::variant<TlsFiles, TlsPem>> metrics_tls;
   AccessReviews::Review review_metrics;        // empty: everyone may read them
   std::uint16_t debug_port = 0;                // on loopback only

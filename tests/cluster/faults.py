@@ -47,7 +47,7 @@ FAULTS = tuple(Fault(*row) for row in (
      "verdict.failures.count >= policy.max_failures"),
     ("operator/web/routes.cc", "{.status = 503,", "{.status = 500,"),
     ("operator/web/access_review.cc", 'IsTrue(*status, "allowed") && ', ""),
-    ("base/listen_address.cc", "text.data() + colon + 1", "text.data() + colon + 2"),
+    ("base/host_port.cc", "text.data() + colon + 1", "text.data() + colon + 2"),
     # trainer
     ("trainer/membership/rules.cc", "against(id) >= against(*worst)", "against(id) > against(*worst)"),
     ("trainer/checkpoint/manifest.cc", "file.name.front() == '.' || ", ""),

@@ -4,7 +4,6 @@
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
-#include <charconv>
 #include <cstdio>
 #include <functional>
 #include <list>
@@ -15,6 +14,7 @@
 
 #include "base/check.h"
 #include "base/format.h"
+#include "base/host_port.h"
 #include "base/lifetime.h"
 #include "base/log.h"
 #include "base/real_event_loop.h"
@@ -53,24 +53,12 @@ SplitAddress Split(std::string_view address) {
 
 // "10.0.0.7:4000" or "[fd00::7]:4000".
 Result<tcp::endpoint> ParseAddress(std::string_view text) {
-  const std::size_t colon = text.rfind(':');
-  std::uint16_t port = 0;
   error_code error;
-  boost::asio::ip::address ip;
-  if (colon != std::string_view::npos) {
-    std::string_view host = text.substr(0, colon);
-    if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-    ip = boost::asio::ip::make_address(host, error);
-    const char* const end = text.data() + text.size();
-    const auto parsed = std::from_chars(text.data() + colon + 1, end, port);
-    if (!error && parsed.ec == std::errc() && parsed.ptr == end) return tcp::endpoint(ip, port);
+  if (const auto address = ParseHostPort(text)) {
+    const auto ip = boost::asio::ip::make_address(address->host, error);
+    if (!error) return tcp::endpoint(ip, address->port);
   }
   return Invalid(Format("'{}' is not ip:port", text));
-}
-
-std::string FormatAddress(const boost::asio::ip::address& ip, std::uint16_t port) {
-  return ip.is_v6() ? Format("[{}]:{}", ip.to_string(), port)
-                    : Format("{}:{}", ip.to_string(), port);
 }
 
 class SocketTransport final : public PeerTransport, public ConnectionDriver::Owner {
@@ -106,9 +94,10 @@ class SocketTransport final : public PeerTransport, public ConnectionDriver::Own
     if (!error) acceptor_.bind(endpoint, error);
     if (!error) acceptor_.listen(tcp::acceptor::max_listen_connections, error);
     if (error)
-      return Fail(ErrorCode::kUnavailable,
-                  Format("listen on {}: {}", FormatAddress(ip, options_.port), error.message()));
-    address_ = FormatAddress(advertise, acceptor_.local_endpoint().port());
+      return Fail(
+          ErrorCode::kUnavailable,
+          Format("listen on {}: {}", HostAndPort(ip.to_string(), options_.port), error.message()));
+    address_ = HostAndPort(advertise.to_string(), acceptor_.local_endpoint().port());
     AcceptNext();
     return {};
   }

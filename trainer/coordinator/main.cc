@@ -7,6 +7,7 @@
 #include "base/http_server.h"
 #include "base/log.h"
 #include "base/real_event_loop.h"
+#include "base/unix_offset.h"
 #include "trainer/coordinator/coordinator_service.h"
 #include "trainer/coordinator/counter_file.h"
 #include "trainer/coordinator/options.h"
@@ -27,11 +28,6 @@ void ExitOnStopSignals() {
 int FailWith(const Error& error) {
   log::Error("coordinator stops", {{"error", error.message}});
   return EXIT_FAILURE;
-}
-
-double UnixOffsetSeconds(const EventLoop& loop) {
-  const auto unix_now = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration<double>(unix_now).count() - ToSeconds(loop.Now().time_since_epoch());
 }
 
 Result<std::unique_ptr<HttpServer>> ListenTls(RealEventLoop& loop, CoordinatorService& service,

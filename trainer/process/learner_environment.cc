@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/format.h"
+#include "base/host_port.h"
 #include "trainer/collective/gradient_rounds.h"
 #include "trainer/collective/reduction.h"
 
@@ -85,21 +86,11 @@ class Reader {
 
 // "10.0.0.1:8443", "name:8443" or "[::1]:8443".
 Result<LearnerEnvironment::Coordinator> ParseAddress(const std::string& text) {
-  const std::size_t colon = text.rfind(':');
-  std::uint16_t port = 0;
-  if (colon != text.npos) {
-    const char* const end = text.data() + text.size();
-    const auto [rest, error] = std::from_chars(text.data() + colon + 1, end, port);
-    if (error != std::errc() || rest != end) port = 0;
-  }
-  if (colon == 0 || port == 0) {
+  auto address = ParseHostPort(text);
+  if (!address || address->host.empty() || address->port == 0)
     return Invalid("PLIANT_COORDINATOR is '" + text + "': it must be host:port");
-  }
-  std::string host = text.substr(0, colon);
-  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
-    host = host.substr(1, host.size() - 2);
-  }
-  return LearnerEnvironment::Coordinator{.host = std::move(host), .port = std::to_string(port)};
+  return LearnerEnvironment::Coordinator{.host = std::move(address->host),
+                                         .port = std::to_string(address->port)};
 }
 
 // The content of the file that the variable `name` names.

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/format.h"
 #include "base/log.h"
+#include "base/unix_offset.h"
 #include "trainer/checkpoint/file_store.h"
 #include "trainer/collective/gradient_accumulator.h"
 #include "trainer/collective/gradient_device.h"
@@ -29,11 +30,6 @@ constexpr std::string_view kLearnerPath = "/v1/learner";
 // Time for the last message to reach the coordinator. If it does not arrive, the coordinator sees
 // the closed connection.
 constexpr auto kFarewell = std::chrono::seconds(1);
-
-double UnixOffsetSeconds(const EventLoop& loop) {
-  const auto unix_now = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration<double>(unix_now).count() - ToSeconds(loop.Now().time_since_epoch());
-}
 
 LearnerOptions MakeLearnerOptions(const ProgramInfo& info, const RunLearnerOptions& options,
                                   const LearnerId& self, const EventLoop& loop) {

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <utility>
 
-#include "base/listen_address.h"
+#include "base/host_port.h"
 #include "base/utf8.h"
 
 namespace pliant::controller {

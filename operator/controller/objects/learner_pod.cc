@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/format.h"
-#include "base/listen_address.h"
+#include "base/host_port.h"
 #include "operator/controller/model/names.h"
 
 namespace pliant::controller {

@@ -8,15 +8,15 @@
 
 namespace pliant {
 
-struct ListenAddress {
-  std::string host;  // "": all addresses
+struct HostPort {
+  std::string host;  // without brackets; "" where one listens: all addresses
   std::uint16_t port = 0;
 
-  bool operator==(const ListenAddress&) const = default;
+  bool operator==(const HostPort&) const = default;
 };
 
-// "0.0.0.0:8080", "[::]:8080" or ":8080", which means all addresses.
-Result<ListenAddress> ParseListenAddress(const std::string& text);
+// "10.0.0.7:8080", "[::]:8080", "coordinator:8080" or ":8080".
+Result<HostPort> ParseHostPort(std::string_view text);
 
 // "10.0.0.7:8443", "[fd00::7]:8443", "coordinator:8443"
 std::string HostAndPort(const std::string& host, std::uint16_t port);

@@ -1,21 +1,24 @@
-#include "base/listen_address.h"
+#include "base/host_port.h"
 
 #include <charconv>
 
+#include "base/format.h"
+
 namespace pliant {
 
-Result<ListenAddress> ParseListenAddress(const std::string& text) {
-  ListenAddress address;
+Result<HostPort> ParseHostPort(std::string_view text) {
+  HostPort address;
   const std::size_t colon = text.rfind(':');
-  const auto wrong = [&text] { return Invalid("\"" + text + "\" is not of the form host:port"); };
-  if (colon == std::string::npos) return wrong();
+  const auto wrong = [&text] {
+    return Invalid(Format("\"{}\" is not of the form host:port", text));
+  };
+  if (colon == text.npos) return wrong();
   const char* end = text.data() + text.size();
   const auto parsed = std::from_chars(text.data() + colon + 1, end, address.port);
   if (parsed.ec != std::errc{} || parsed.ptr != end) return wrong();
-  address.host = text.substr(0, colon);
-  if (address.host.starts_with('[') && address.host.ends_with(']')) {
-    address.host = address.host.substr(1, address.host.size() - 2);
-  }
+  std::string_view host = text.substr(0, colon);
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  address.host = host;
   return address;
 }
 
