@@ -8,6 +8,9 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 
 import pliant
 import torch
@@ -42,6 +45,16 @@ def plain(model: nn.Module, optimizer: torch.optim.Optimizer, data: TensorDatase
     return timed(times)
 
 
+def profiled(run: Callable[[], object], file: Path) -> None:
+    """Writes where the time of the GPU and of the host goes."""
+    activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+    with torch.profiler.profile(activities=activities) as profile:
+        run()
+    averages = profile.key_averages()
+    tables = [averages.table(sort_by=f"self_{where}_time_total", row_limit=30) for where in ("device", "cpu")]
+    file.write_text("\n".join(tables))
+
+
 def with_pliant(model: nn.Module, optimizer: torch.optim.Optimizer, data: TensorDataset, loss_of) -> float:
     with tempfile.TemporaryDirectory() as folder:
         elastic = pliant.attach(
@@ -64,6 +77,9 @@ def with_pliant(model: nn.Module, optimizer: torch.optim.Optimizer, data: Tensor
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", metavar="FILE")
+    parser.add_argument(
+        "--profiles", metavar="FOLDER", type=Path, help="also write a profile of each program here, with and without"
+    )
     options = parser.parse_args()
     os.environ["PLIANT_SEED"] = "1"
     torch.use_deterministic_algorithms(True)
@@ -82,17 +98,21 @@ def main() -> None:
                 parts = 1 if what == "whole batch" else SHARDS
                 seconds[what] = plain(model, optimizer, data, parts, loss_of)
             print(f"{name}, {what}: {seconds[what] * 1e3:.1f} ms a step", flush=True)
+            if options.profiles and what != "whole batch":
+                few = TensorDataset(*inputs_of(size * STEPS))
+                again = with_pliant if what == "Pliant" else partial(plain, parts=SHARDS)
+                file = options.profiles / f"profile-{make.__name__}-{what.lower()}.txt"
+                profiled(partial(again, model, optimizer, few, loss_of=loss_of), file)
             del model, optimizer
             torch.cuda.empty_cache()
         rows.append({
             "name": name, "value": seconds["Pliant"], "unit": "s", "rival": seconds["micro-batches"],
             "ratio": seconds["Pliant"] / seconds["micro-batches"],
         })
+        if options.json:
+            Path(options.json).write_text(json.dumps(rows, indent=2))
         print(f"{name}: Pliant {rows[-1]['ratio']:.2f} x plain micro-batches, "
               f"{seconds['Pliant'] / seconds['whole batch']:.2f} x the whole batch", flush=True)
-    if options.json:
-        with open(options.json, "w", encoding="utf-8") as file:
-            json.dump(rows, file, indent=2)
 
 
 if __name__ == "__main__":
