@@ -123,7 +123,7 @@ std::optional<Problem> SilenceOf(const JobView& view, const api::Pod& learner, W
     return std::nullopt;
   }
   return Problem{
-      .reason = "LearnerSilent",
+      .reason = "LearnerNotConnected",
       .message = Format(
           "learner {} has run for more than {} s and has not contacted the job's "
           "coordinator: it still loads, it hangs, or its program does not use Pliant, or uses "

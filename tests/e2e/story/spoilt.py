@@ -264,7 +264,7 @@ BAD_JOBS = (
         "a program that hangs, or does not use Pliant",
         _program("exec sleep 600"),
         "Progressing",
-        "LearnerSilent",
+        "LearnerNotConnected",
         "has not contacted the job's coordinator",
     ),
     # Learners with wrong input.

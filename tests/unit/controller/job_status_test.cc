@@ -282,7 +282,7 @@ TEST(Problems, TheMostTellingIsTold) {
          view.learners[1].containers[0].running_since = At(40);
          view.coordinator = Training({0});
        },
-       "", "LearnerSilent"},
+       "", "LearnerNotConnected"},
       {"a new coordinator has to be found first",
        [](JobView& view) {
          view.learners[1].containers[0].running_since = At(0);
