@@ -37,14 +37,14 @@ std::optional<Cursor> CursorIn(const std::string& id) {
   return Cursor{.replica = id.substr(0, slash), .sequence = *sequence};
 }
 
-// The time in the query; nullopt if it has another form than from=MILLISECONDS.
-std::optional<WallTime> FromIn(std::string_view query, WallTime fallback) {
+// The time in the query, at most `now`; nullopt if it has another form than from=MILLISECONDS.
+std::optional<WallTime> FromIn(std::string_view query, WallTime now) {
   constexpr std::string_view kFrom = "from=";
-  if (query.empty()) return fallback;
+  if (query.empty()) return now;
   if (!query.starts_with(kFrom)) return std::nullopt;
   const auto milliseconds = NumberIn<std::int64_t>(query.substr(kFrom.size()));
   if (!milliseconds) return std::nullopt;
-  return WallTime(std::chrono::milliseconds(*milliseconds));
+  return std::min(WallTime(std::chrono::milliseconds(*milliseconds)), now);
 }
 
 ServerResponse WrongQuery() {
@@ -87,7 +87,7 @@ ServerResponse TimelineFeed::Answer(const ServerRequest& request) const {
   if (!from) return WrongQuery();
   if (!timeline_.begin())
     return ErrorResponse(503, "nothing was recorded yet: the operator still lists objects");
-  return {.body = history::EncodeTimeline(timeline_, std::min(*from, now_), now_)};
+  return {.body = history::EncodeTimeline(timeline_, *from, now_)};
 }
 
 // Null: too many frames are being sent.
@@ -114,7 +114,7 @@ std::optional<ServerResponse> TimelineFeed::Join(const ServerRequest& request,
   if (!timeline_.begin()) return Answer({});
   if (readers() >= kMaxReaders)
     return ErrorResponse(503, "too many readers follow the timeline; close another page");
-  const auto opening = Opening(request, std::min(*from, now_));
+  const auto opening = Opening(request, *from);
   if (opening == nullptr)
     return ErrorResponse(503, "too many readers begin at the same time; try again later");
   reader->Send(opening);

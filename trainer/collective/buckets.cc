@@ -3,11 +3,10 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "trainer/collective/cache_line.h"
 
 namespace pliant {
 namespace {
-
-constexpr std::size_t kFloatsPerCacheLine = 16;
 
 std::size_t DownToLine(std::size_t elements) { return elements - elements % kFloatsPerCacheLine; }
 
@@ -24,7 +23,7 @@ BucketLayout::BucketLayout(std::size_t elements, const BucketSizes& sizes) : ele
   first_begin_ = BeginOf(elements, sizes.first);
   // Equal cuts must compare equal: once the first bucket covers everything, or the second one the
   // rest, a larger size makes no difference.
-  rest_ = std::min(DownToLine(sizes.rest + kFloatsPerCacheLine - 1), first_begin_);
+  rest_ = std::min(CacheLines(sizes.rest) * kFloatsPerCacheLine, first_begin_);
   count_ = 1;
   if (first_begin_ > 0) count_ += static_cast<std::uint32_t>((first_begin_ + rest_ - 1) / rest_);
 }

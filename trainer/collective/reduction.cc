@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/format.h"
+#include "trainer/collective/cache_line.h"
 #include "trainer/collective/float_loops.h"
 
 namespace pliant {
@@ -20,11 +21,7 @@ Bytes BytesOf(const FloatBuffer& values, ElementRange range) {
           .view = std::as_bytes(values.view().subspan(range.begin, range.size))};
 }
 
-std::size_t WholeLines(std::size_t floats) {
-  constexpr std::size_t kLine = 16;
-  return (floats + kLine - 1) / kLine * kLine;
-}
-
+static_assert(ReductionPlan::kMean < kRootNode, "means come before nodes");
 bool IsMean(const ReductionPlan::Part& part) { return part.node == ReductionPlan::kMean; }
 
 bool IsAligned(const Bytes& bytes) {
@@ -68,8 +65,9 @@ void Reduction::Begin(const TickInfo& info) {
     bucket.missing.clear();
     for (const Sum& sum : all_sums_) bucket.missing.push_back(sum.addition->nodes.size());
     bucket.arrived.assign(routes_.size(), false);
-    for (std::size_t route = 0; route < routes_.size(); ++route)
-      if (IsMean(routes_[route].part) && RangeOf(bucket, route).size > 0) ++pieces_missing_;
+    // The means are the first ones by part.
+    for (std::size_t route = 0; route < routes_.size() && IsMean(routes_[route].part); ++route)
+      if (RangeOf(bucket, route).size > 0) ++pieces_missing_;
   }
   PlaceSums();
 }
@@ -112,7 +110,8 @@ void Reduction::PlaceSums() {
     bucket.places.clear();
     for (const Sum& sum : all_sums_) {
       bucket.places.push_back(elements);
-      if (!IsMean(sum.addition->sum)) elements += WholeLines(RangeOf(bucket, sum.route).size);
+      if (!IsMean(sum.addition->sum))
+        elements += CacheLines(RangeOf(bucket, sum.route).size) * kFloatsPerCacheLine;
     }
   }
   sums_ = {};  // before Take, which may return the same buffer

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "trainer/collective/cache_line.h"
 #include "trainer/collective/host_plan.h"
 
 namespace pliant {
@@ -12,8 +13,6 @@ namespace {
 using Part = ReductionPlan::Part;
 using Stage = ReductionPlan::Stage;
 using Transfer = ReductionPlan::Transfer;
-
-constexpr std::size_t kFloatsPerCacheLine = 16;
 
 // Collects one rank's part, stage by stage.
 class Planner {
@@ -135,7 +134,7 @@ class Planner {
 
 ElementRange PieceOf(std::size_t elements, int pieces, int piece) {
   CHECK(piece >= 0 && piece < pieces, "one of the pieces");
-  const std::size_t lines = (elements + kFloatsPerCacheLine - 1) / kFloatsPerCacheLine;
+  const std::size_t lines = CacheLines(elements);
   const auto boundary = [&](int index) {
     const std::size_t least = lines / static_cast<std::size_t>(pieces);
     const std::size_t longer = lines % static_cast<std::size_t>(pieces);
