@@ -107,12 +107,12 @@ class SimCompute final : public Compute {
              std::function<void(const ShardTask&)> on_shard, std::function<void()> check);
 
   // As with a device: a step that this learner computes alone is handed over as its mean only.
-  bool keeps_gradients_too = false;
+  bool keeps_means_too = false;
   // Then: its part in the exchange with other such learners. Borrowed; nullptr: none.
   SimRounds* rounds = nullptr;
 
   Communicators* communicators() override { return rounds; }
-  bool keeps_gradients() const override { return keeps_gradients_too; }
+  bool keeps_means() const override { return keeps_means_too; }
   const ProgramInfo& info() const override { return program_.info(); }
   const StateDict& state_shape() const override { return shape_; }
   std::optional<ProgramCall> call() const override;  // only while it computes a shard: other calls

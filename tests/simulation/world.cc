@@ -294,7 +294,7 @@ void World::Build(Pod& pod) {
       [this, &pod] { CheckState(pod); });
   if (job_.all_on_devices || pod.id.nonce % 2 == 1) {
     pod.rounds = std::make_unique<SimRounds>(rounds_, *pod.loop, ToString(pod.id));
-    pod.compute->keeps_gradients_too = true;
+    pod.compute->keeps_means_too = true;
     pod.compute->rounds = pod.rounds.get();
   }
   pod.transport = std::make_unique<GatedTransport>(

@@ -36,9 +36,8 @@ class Communicators {
   // `done` is called on any thread.
   virtual void NewId(std::function<void(Result<CommunicatorId>)> done) = 0;
 
-  // Makes a communicator, in which all ranks have once exchanged something with each other. `done`
-  // is called on any thread. It waits for all ranks, and possibly forever: until Abort. There is no
-  // other communicator.
+  // Creates a communicator and warms it up: each two ranks have exchanged something. `done` is
+  // called on any thread. It may wait forever; Abort ends it. Requires that none exists.
   virtual void Join(const Seat& seat, std::function<void(Status)> done) = 0;
   // Ends the communicator, if there is one, and what it is doing, with an error. `done` is called
   // on any thread when it has ended.

@@ -37,14 +37,14 @@ class GradientDevice : public GradientArithmetic {
   // The checksum of a whole gradient: see ChecksumOf. `sum` is pinned.
   virtual void Checksum(std::span<const float> gradient, std::uint64_t& sum) = 0;
 
-  // Copies; the host's side is pinned, otherwise they are slower. What ToHost copies does not
-  // change before Then, so that later work need not wait for it. What Report copies may change at
-  // once: it is for little.
+  // Copies; the host's side is pinned, otherwise they are slower. ToHost: `from` must stay
+  // unchanged until Then, so that later work need not wait. Report: `from` may be overwritten at
+  // once; for small values.
   virtual void ToHost(std::span<const std::byte> from, std::span<std::byte> to) = 0;
   virtual void Report(std::span<const std::byte> from, std::span<std::byte> to) = 0;
   virtual void ToDevice(std::span<const std::byte> from, std::span<std::byte> to) = 0;
 
-  // Sums over the devices of several ranks. nullptr: there is no way.
+  // The exchange with the devices of other ranks; nullptr if there is none.
   virtual GradientRounds* rounds() { return nullptr; }
 
   // `done` is called once, on another thread, when all that is queued so far is complete, in the

@@ -49,7 +49,7 @@ class CudaGradients final : public GradientDevice {
   void Then(std::function<void(Status)> done) override;
   bool Drain() override;
 
-  // From now on other ranks' devices can be reached.
+  // Enables the exchange with other ranks' devices.
   void UseRounds(std::unique_ptr<GradientRounds> rounds) { rounds_ = std::move(rounds); }
 
   // ---- For the program's binding ----

@@ -9,36 +9,22 @@ namespace pliant {
 EventWatch::EventWatch(std::shared_ptr<const CudaDriver> driver, CudaContext context)
     : driver_(std::move(driver)),
       context_(context),
+      events_(std::in_place, driver_),
       thread_([this](const std::stop_token& stop) { Run(stop); }) {}
 
 EventWatch::~EventWatch() {
   thread_.request_stop();
   thread_.join();
   const CurrentCudaContext current(*driver_, context_);
-  for (const Waiting& waiting : waiting_) spare_.push_back(waiting.event);
-  for (const CudaEvent event : spare_)
-    if (event != nullptr) driver_->event_destroy(event);
-}
-
-Result<CudaEvent> EventWatch::TakeEvent() {
-  {
-    const std::lock_guard lock(mutex_);
-    if (!spare_.empty()) {
-      const CudaEvent event = spare_.back();
-      spare_.pop_back();
-      return event;
-    }
-  }
-  CudaEvent event = nullptr;
-  RETURN_IF_ERROR(driver_->Check(driver_->event_create(&event, kCudaEventWithoutTime), "an event"));
-  return event;
+  for (const Waiting& waiting : waiting_)
+    if (waiting.event != nullptr) events_->Return(waiting.event);
+  events_.reset();
 }
 
 void EventWatch::Await(CudaStream stream, std::function<void(Status)> done) {
   Waiting waiting{.done = std::move(done)};
-  if (const Result<CudaEvent> event = TakeEvent()) {
+  if (const Result<CudaEvent> event = events_->Record(stream)) {
     waiting.event = *event;
-    waiting.recorded = driver_->Check(driver_->event_record(*event, stream), "cuEventRecord");
   } else {
     waiting.recorded = std::unexpected(event.error());
   }
@@ -53,17 +39,13 @@ void EventWatch::Drop() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return !calling_; });
   for (const Waiting& waiting : waiting_)
-    if (waiting.event != nullptr) spare_.push_back(waiting.event);
+    if (waiting.event != nullptr) events_->Return(waiting.event);
   waiting_.clear();
 }
 
-bool EventWatch::IsOver(const Waiting& waiting, Status& status) const {
-  status = waiting.recorded;
-  if (!status) return true;
-  const int result = driver_->event_query(waiting.event);
-  if (result == kCudaNotReady) return false;
-  status = driver_->Check(result, "work on the device");
-  return true;
+std::optional<Status> EventWatch::StatusOf(const Waiting& waiting) const {
+  if (!waiting.recorded) return waiting.recorded;
+  return events_->Reached(waiting.event, "work on the device");
 }
 
 void EventWatch::Run(const std::stop_token& stop) {
@@ -71,8 +53,9 @@ void EventWatch::Run(const std::stop_token& stop) {
   const CurrentCudaContext current(*driver_, context_);
   std::unique_lock lock(mutex_);
   while (changed_.wait(lock, stop, [this] { return !waiting_.empty(); })) {
-    Status status = current.status();
-    if (status && !IsOver(waiting_.front(), status)) {
+    const std::optional<Status> status =
+        current.status() ? StatusOf(waiting_.front()) : current.status();
+    if (!status) {
       lock.unlock();
       std::this_thread::sleep_for(kDevicePoll);
       lock.lock();
@@ -80,10 +63,10 @@ void EventWatch::Run(const std::stop_token& stop) {
     }
     const Waiting over = std::move(waiting_.front());
     waiting_.pop_front();
-    if (over.event != nullptr) spare_.push_back(over.event);
+    if (over.event != nullptr) events_->Return(over.event);
     calling_ = true;
     lock.unlock();
-    over.done(std::move(status));
+    over.done(*status);
     lock.lock();
     calling_ = false;
     changed_.notify_all();

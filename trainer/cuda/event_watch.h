@@ -5,12 +5,13 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <thread>
-#include <vector>
 
 #include "base/result.h"
 #include "trainer/cuda/cuda_driver.h"
+#include "trainer/cuda/cuda_events.h"
 
 namespace pliant {
 
@@ -28,7 +29,7 @@ class EventWatch {
   // Calls `done` on the watch's thread, once all that `stream` has now is complete, or with the
   // error of the driver. The context is current.
   void Await(CudaStream stream, std::function<void(Status)> done);
-  // Forgets all that it was asked before. If it is calling just now, waits for that.
+  // Cancels all waits, and blocks until a callback that runs has returned.
   void Drop();
 
  private:
@@ -38,19 +39,18 @@ class EventWatch {
     std::function<void(Status)> done;
   };
 
-  Result<CudaEvent> TakeEvent();
   void Run(const std::stop_token& stop);
-  // Whether the point was reached, or never will be.
-  bool IsOver(const Waiting& waiting, Status& status) const;
+  // The status of a point that was reached, or never will be. None: not yet.
+  std::optional<Status> StatusOf(const Waiting& waiting) const;
 
   const std::shared_ptr<const CudaDriver> driver_;
   const CudaContext context_;
+  std::optional<CudaEvents> events_;  // ends while the context is current
 
   std::mutex mutex_;
   std::condition_variable_any changed_;
   // Guarded by mutex_.
   std::deque<Waiting> waiting_;
-  std::vector<CudaEvent> spare_;
   bool calling_ = false;
 
   std::jthread thread_;  // last: it uses the rest

@@ -21,6 +21,7 @@
 #include "trainer/membership/fingerprint_keys.h"
 #include "trainer/process/fingerprint.h"
 #include "trainer/process/metrics_file.h"
+#include "trainer/runtime/gradient_place.h"
 
 namespace pliant {
 namespace {
@@ -127,14 +128,10 @@ Result<std::unique_ptr<Compute>> MakeCompute(EventLoop& loop, ProgramThread& thr
   log::Info("takes the memory for gradients",
             {{"bytes", bytes}, {"shards", max_shards}, {"device", device != nullptr}});
   try {
-    if (device != nullptr) {
-      return NewThreadedCompute(loop, thread,
-                                GradientAccumulator(CellsOf(info), max_shards, *device), gradients);
-    }
-    GradientAccumulator accumulator(CellsOf(info), shards_ever, gradients);
-    if (const Status taken = accumulator.Populate(max_shards); !taken)
-      return no_room(taken.error().message);
-    return NewThreadedCompute(loop, thread, std::move(accumulator));
+    auto place = MakeGradientPlace(thread.program(), {.expected = max_shards, .ever = shards_ever},
+                                   gradients);
+    if (!place) return no_room(place.error().message);
+    return NewThreadedCompute(loop, thread, *std::move(place));
   } catch (const std::bad_alloc&) {
     return no_room(device ? "the GPU's memory is used up" : "the address space is used up");
   }

@@ -12,6 +12,7 @@
 #include "trainer/process/replay_checker.h"
 #include "trainer/process/signals.h"
 #include "trainer/runtime/compute.h"
+#include "trainer/runtime/gradient_place.h"
 #include "trainer/runtime/learner_loop.h"
 
 namespace pliant {
@@ -43,8 +44,10 @@ Result<std::string> VerifyReplay(ProgramThread& thread, const Schedule& schedule
   ASSIGN_OR_RETURN(const std::unique_ptr<ReplayChecker> checker,
                    ReplayChecker::Open(loop, store, *environment.replay, end));
   NoMetrics metrics;
-  const auto compute = NewThreadedCompute(
-      loop, thread, GradientAccumulator(CellsOf(info), MostShards(schedule.spec())));
+  const int shards = MostShards(schedule.spec());
+  ASSIGN_OR_RETURN(auto place,
+                   MakeGradientPlace(thread.program(), {.expected = shards, .ever = shards}));
+  const auto compute = NewThreadedCompute(loop, thread, std::move(place));
   LearnerLoop learner(
       {.self = {environment.learner, environment.pod_uid, 0},
        .framework = options.framework,

@@ -12,7 +12,7 @@
 namespace pliant {
 namespace {
 
-// After a failure. A learner without one for this long begins with the first pause again.
+// A failure that is older than this does not lengthen the pause after the next one.
 constexpr Duration kForget = std::chrono::hours(2);
 
 constexpr int kAbortLooks = 4;
@@ -56,7 +56,7 @@ void Carrier::Leave() {
   AwaitAbort(abort, kAbortLooks);
 }
 
-// In several looks: a process that was stopped for a while gets another chance.
+// Looks several times, so that a process that was suspended does not time out when it wakes up.
 void Carrier::AwaitAbort(std::uint64_t abort, int looks) {
   parts_.tasks.After(kMaxAbort / kAbortLooks, [this, abort, looks] {
     if (aborted_ >= abort) return;

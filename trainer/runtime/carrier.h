@@ -13,18 +13,12 @@
 #include "trainer/collective/peer_transport.h"
 #include "trainer/protocol/rounds_report.h"
 #include "trainer/protocol/team.h"
+#include "trainer/runtime/gradient_exchange.h"
 #include "trainer/runtime/learner_stats.h"
 #include "trainer/runtime/peers.h"
 #include "trainer/runtime/tasks.h"
 
 namespace pliant {
-
-// The way of a step's gradients from rank to rank.
-enum class StepCarrier : std::uint8_t {
-  kNone,    // one rank computes all shards
-  kFrames,  // from host memory, in which the sum stands afterwards
-  kRounds,  // from device to device
-};
 
 // Decides what carries the gradients of each step: frames, which always work, or rounds over a
 // communicator, which the members of a membership make in the background while frames carry, and
@@ -42,6 +36,7 @@ class Carrier {
     EventLoop& loop;
     Tasks& tasks;
     Communicators* communicators = nullptr;  // none: frames only
+    GradientExchanges& exchanges;
     Peers& peers;
     LearnerStats& stats;
     // The membership cannot continue, though no peer was lost. On the event loop.
@@ -69,6 +64,10 @@ class Carrier {
   // same team and the same trailers. Frames carry the first tick of a membership, for which members
   // may have nodes in host memory, and all ticks in which one of them catches up.
   StepCarrier For(const Team& team) const;
+  // Begins the exchange of the team's next step, over that carrier.
+  GradientExchange& Begin(const Team& team, const GradientExchanges::Step& step) {
+    return parts_.exchanges.Begin(For(team), team, step);
+  }
 
  private:
   enum class State { kNone, kOffering, kJoining, kReady, kFailed };

@@ -24,10 +24,11 @@
 
 namespace pliant {
 
+class GradientPlace;
 class ProgramThread;
 
-// A step whose gradient does not leave the device: the sum over all shards becomes
-// TickOutput::mean. There are neither parts nor nodes, unless the tick fails or is aborted.
+// A step that is reduced on the device: only TickOutput::mean is set, and nodes only after a
+// failure or an abort.
 struct DeviceStep {
   float divisor = 1;  // samples in the tick
   // This rank's part in summing the gradients of all ranks. None: it computes all shards itself.
@@ -50,7 +51,7 @@ struct TickWork {
   std::optional<ShardTask> other_checked;
   BucketSizes buckets = Reduction::kBucketSizes;
   bool parts_early = true;  // hand out each finished bucket; false: when its block is done
-  std::optional<DeviceStep> device_step;  // only with keeps_gradients()
+  std::optional<DeviceStep> device_step;  // only with keeps_means()
 };
 
 // A finished bucket of a block's sum. The block's other buckets may still be written.
@@ -110,9 +111,9 @@ class Compute {
   virtual const StateDict& state_shape() const = 0;
   // The running call to the program. None: the program is idle, or its result is no longer needed.
   virtual std::optional<ProgramCall> call() const = 0;
-  // Whether gradients may stay on a device: see DeviceStep.
-  virtual bool keeps_gradients() const { return false; }
-  // Over which the devices of several ranks exchange them. nullptr: they do not.
+  // Whether the mean of a step may stay on a device: see DeviceStep.
+  virtual bool keeps_means() const { return false; }
+  // Communicators for the exchange from device to device; nullptr if there are none.
   virtual Communicators* communicators() { return nullptr; }
 
   struct TickCalls {
@@ -145,11 +146,9 @@ class Compute {
   virtual bool Stop() { return true; }
 };
 
-// Runs the program of `thread`; `accumulator` sums its gradients, where the program has them. Sums
-// that leave a device are copied to memory of `sums`. `loop`, `thread` and the memory outlive the
+// Runs the program of `thread`, whose gradients are at `place`. `loop` and `thread` outlive the
 // result. Its destructor stops the thread: it waits for the running shard or commit.
 std::unique_ptr<Compute> NewThreadedCompute(EventLoop& loop, ProgramThread& thread,
-                                            GradientAccumulator accumulator,
-                                            MemorySource& sums = HeapMemory());
+                                            std::unique_ptr<GradientPlace> place);
 
 }  // namespace pliant

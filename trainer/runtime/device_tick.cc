@@ -66,7 +66,7 @@ void DeviceTick::Begin() {
 void DeviceTick::HandOut(const HeldNode& node, std::uint32_t bucket) {
   if (begun_ != nullptr) {
     if (blocks_.empty() || blocks_.back().node != node.node) blocks_.push_back(node);
-    // The last block's bucket is the last of all blocks' to become final.
+    // Blocks finish in order: a bucket that is final in the last one is final in all.
     if (blocks_.size() == work_.device_step->rounds->own().size()) begun_->Add(blocks_, bucket);
     return;
   }

@@ -68,7 +68,7 @@ class DeviceTick final : public TickSide {
   const std::size_t lanes_of_gradient_;
   MutableBytes shard_memory_;
   std::span<double> sums_;
-  std::deque<bool> follow_;  // by task: the device writes its sums
+  std::deque<bool> follow_;  // by task: whether the device writes its sums
   std::optional<Checked> checked_;
   std::uint64_t* checksum_ = nullptr;        // of its gradient; pinned
   std::span<double> lanes_;                  // of each task's gradient, if it is measured

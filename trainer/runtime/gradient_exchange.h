@@ -6,20 +6,32 @@
 #include <utility>
 
 #include "base/result.h"
+#include "trainer/collective/gradient_rounds.h"
 #include "trainer/collective/memory_source.h"
 #include "trainer/collective/reduction.h"
+#include "trainer/collective/reduction_plan.h"
+#include "trainer/protocol/team.h"
 #include "trainer/runtime/compute.h"
 
 namespace pliant {
 
+// The way of a step's gradients from rank to rank.
+enum class StepCarrier : std::uint8_t {
+  kNone,    // one rank computes all shards
+  kFrames,  // from host memory, in which the sum stands afterwards
+  kRounds,  // from device to device
+};
+
 // The gradients of one step on their way from the nodes of all ranks to the mean over all samples.
-// For the event loop; one lives as long as the learner, because its buffers are used again.
+// For the event loop.
 class GradientExchange {
  public:
   virtual ~GradientExchange() = default;
 
   // Sets what the computation of this rank's part needs to know.
   virtual void Prepare(TickWork& work) const = 0;
+  // A whole node of this rank, in host memory, which was kept from an aborted tick.
+  virtual void AddKept(const HeldNode& node) = 0;
   // A finished bucket of a node of this rank, in host memory.
   virtual void Add(const HeldNode& node, std::uint32_t bucket) = 0;
   // This rank's part is over. `mean`: TickOutput::mean.
@@ -37,6 +49,7 @@ class GradientExchange {
   // The mean is no longer needed. Returns whether it is on the device, which then can still give
   // out this rank's nodes (Compute::AbortTick).
   virtual bool Drop() = 0;
+  virtual bool in_rounds() const { return false; }
 };
 
 // Over frames, in host memory. Alone, too: then no frame is sent.
@@ -50,11 +63,9 @@ class FrameExchange final : public GradientExchange {
     buckets_ = tick.buckets;
     reduction_.Begin(tick);
   }
-  // A whole node, which was kept from an aborted tick.
-  void AddKept(const HeldNode& node) { reduction_.AddLocal(node); }
-  std::span<const float> root() const { return reduction_.root(); }
 
   void Prepare(TickWork& work) const override { work.buckets = buckets_; }
+  void AddKept(const HeldNode& node) override { reduction_.AddLocal(node); }
   void Add(const HeldNode& node, std::uint32_t bucket) override {
     reduction_.AddLocal(node, bucket);
   }
@@ -81,6 +92,7 @@ class DeviceExchange final : public GradientExchange {
   void Begin(DeviceStep step, const BucketSizes& buckets);
 
   void Prepare(TickWork& work) const override;
+  void AddKept(const HeldNode& node) override;
   void Add(const HeldNode& node, std::uint32_t bucket) override;
   void OnComputed(const FloatBuffer& mean) override;
   void OnExchanged() override { exchanged_ = true; }
@@ -89,12 +101,45 @@ class DeviceExchange final : public GradientExchange {
   bool over() const override { return mean_ && exchanged_; }
   MeanGradient mean() const override { return {.values = mean_, .on_device = true}; }
   bool Drop() override;
+  bool in_rounds() const override { return step_.rounds != nullptr; }
 
  private:
   DeviceStep step_;
   BucketSizes buckets_;
   FloatBuffer mean_;
   bool exchanged_ = false;  // or there is nobody to exchange with
+};
+
+// The exchanges of a learner, one for each step. Lives as long as the learner, because their
+// buffers are used again.
+class GradientExchanges {
+ public:
+  struct Options {
+    std::size_t elements = 0;  // of the gradient
+    bool on_device = false;    // Compute::keeps_means
+    bool all_reduce = false;   // as in GradientRounds::Sum
+    // The cuts of the gradient: equal on all learners.
+    BucketSizes buckets = Reduction::kBucketSizes;
+    BucketSizes buckets_of_rounds = GradientRounds::kBucketSizes;
+  };
+  struct Step {
+    MembershipId membership;
+    Tick tick = 0;
+    int self = 0;  // rank
+    std::uint64_t samples = 0;
+  };
+
+  GradientExchanges(const Options& options, Reduction::SendFrame send, MemorySource& memory)
+      : options_(options), frames_(options.elements, std::move(send), memory) {}
+
+  // Begins the exchange of the team's step, which lives until the next one begins.
+  GradientExchange& Begin(StepCarrier carrier, const Team& team, const Step& step);
+
+ private:
+  const Options options_;
+  LastReductionPlan plans_;
+  FrameExchange frames_;
+  DeviceExchange device_;
 };
 
 }  // namespace pliant

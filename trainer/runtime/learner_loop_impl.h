@@ -212,6 +212,7 @@ class LearnerLoop::Impl final : public PeerHandler,
   CheckpointDriver checkpoints_;
   FinalModel final_model_;
   TickRunner ticks_;
+  GradientExchanges exchanges_;
   Carrier carrier_;
 
   // Parts of the current membership: while it opens, and after that. Last: they use the rest.

@@ -2,7 +2,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -13,18 +12,14 @@
 #include "base/exceptions.h"
 #include "base/lifetime.h"
 #include "base/loop_notifier.h"
-#include "base/overloaded.h"
 #include "base/workers.h"
-#include "trainer/collective/byte_pool.h"
-#include "trainer/collective/gradient_device.h"
 #include "trainer/collective/gradient_rounds.h"
 #include "trainer/runtime/change_stepper.h"
 #include "trainer/runtime/compute.h"
-#include "trainer/runtime/device_memories.h"
-#include "trainer/runtime/device_tick.h"
-#include "trainer/runtime/host_tick.h"
+#include "trainer/runtime/computed_tick.h"
+#include "trainer/runtime/gradient_place.h"
+#include "trainer/runtime/operation_queue.h"
 #include "trainer/runtime/program_thread.h"
-#include "trainer/runtime/running_commit.h"
 #include "trainer/runtime/shard_stepper.h"
 #include "trainer/runtime/spare_copy.h"
 
@@ -35,45 +30,38 @@ namespace {
 // for a tick (GradientAccumulator::Begin) never overlaps with the previous tick.
 class ThreadedCompute final : public Compute {
  public:
-  ThreadedCompute(EventLoop& loop, ProgramThread& thread, GradientAccumulator accumulator,
-                  MemorySource& sums)
+  ThreadedCompute(EventLoop& loop, ProgramThread& thread, std::unique_ptr<GradientPlace> place)
       : loop_(loop),
         thread_(thread),
         program_(thread.program()),
         info_(program_.info()),
         state_(program_.State()),
-        accumulator_(std::move(accumulator)),
-        notifier_(loop, [this] { OnNotified(); }) {
-    if (GradientDevice* const device = program_.gradient_device())
-      on_device_.emplace(*device, info_.gradient_elements, sums);
-  }
+        place_(std::move(place)),
+        notifier_(loop, [this] { OnNotified(); }) {}
 
   ~ThreadedCompute() override { Stop(); }
   bool Stop() override {
     control_.abandoned = true;
     copier_.Stop();  // drops queued copies before either thread is waited for
     thread_.Stop();
-    return !on_device_ || on_device_->device.Drain();
+    return place_->Drain();
   }
 
   const ProgramInfo& info() const override { return info_; }
   const StateDict& state_shape() const override { return state_; }
-
-  bool keeps_gradients() const override { return on_device_.has_value(); }
-  Communicators* communicators() override {
-    return on_device_ ? on_device_->device.rounds() : nullptr;
-  }
+  bool keeps_means() const override { return place_->keeps_means(); }
+  Communicators* communicators() override { return place_->communicators(); }
 
   std::optional<ProgramCall> call() const override {
     if (const auto* const change = std::get_if<Change>(&running_)) {
-      return ProgramCall{.kind = change->kind, .number = operations_, .step = change->step};
+      return ProgramCall{.kind = change->kind, .number = queue_.begun(), .step = change->step};
     }
     const auto* const tick = std::get_if<RunningTick>(&running_);
     if (tick == nullptr) return std::nullopt;
-    const TickWork& work = tick->asked.work;
+    const TickWork& work = tick->work;
     const bool train = work.kind == TickKind::kTrain;
     ProgramCall call{.kind = train ? ProgramCall::Kind::kTrain : ProgramCall::Kind::kEvaluate,
-                     .number = operations_,
+                     .number = queue_.begun(),
                      .step = work.step};
     // Work after the last shard counts as that shard. Without shards the tick must still be
     // fetched.
@@ -83,72 +71,68 @@ class ThreadedCompute final : public Compute {
   }
 
   void RunTick(TickWork work, TickCalls calls) override {
-    Enqueue(AskedTick{.work = std::move(work), .calls = std::move(calls)});
+    Enqueue(Kind::kTick, [this, work = std::move(work), calls = std::move(calls)]() mutable {
+      BeginTick(std::move(work), std::move(calls));
+    });
   }
 
   void AbortTick(std::function<void(TickOutput)> rest) override {
-    std::erase_if(queue_,
-                  [](const Asked& queued) { return std::holds_alternative<AskedTick>(queued); });
+    queue_.DropTicks();
     if (const auto* const tick = std::get_if<RunningTick>(&running_)) {
       CHECK(rest_ == nullptr, "a tick is aborted once");
       control_.abandoned = true;
       rest_ = std::move(rest);
-      // Without the others its rounds would not end.
-      if (tick->has_rounds()) communicators()->Abort([] {});
-      return;
+      AbortExchange(tick->work);
+    } else if (computed_.saving()) {
+      computed_.Redirect(NodesOrNothing(std::move(rest)));
+    } else if (computed_.kept() && idle()) {
+      computed_.SaveKept(NodesOrNothing(std::move(rest)));
+    } else {
+      Post([rest = std::move(rest)] { rest({}); });
     }
-    if (ending_) {
-      ending_->done = WhatIsThere(std::move(rest));
-      return;
-    }
-    if (!whole_ || !idle()) return Post([rest = std::move(rest)] { rest({}); });
-    exchanged_ = nullptr;
-    if (exchanging_) communicators()->Abort([] {});
-    HandOut(*std::exchange(whole_, std::nullopt), WhatIsThere(std::move(rest)));
   }
 
   void Commit(CommitWork work, Done<CommitOutput> done) override {
-    const std::uint64_t step = work.step;
-    const auto running = std::make_shared<RunningCommit>(std::move(work));
-    Enqueue(Change{.kind = ProgramCall::Kind::kCommit,
-                   .step = step,
-                   .stepper = NewChange([this, running] {
-                     if (!on_device_) return running->Begin(accumulator_.cells(), nullptr);
-                     const DeviceTick::Memory device = on_device_->ForTick();
-                     return running->Begin(accumulator_.cells(), &device);
-                   }),
-                   .commit = running,
-                   .done = [running, done = std::move(done)](Status status) {
-                     if (!status) return done(std::unexpected(std::move(status).error()));
-                     done(running->output());
-                   }});
+    const auto commit = std::make_shared<RunningCommit>();
+    commit->work = std::move(work);
+    Change change{.kind = ProgramCall::Kind::kCommit,
+                  .step = commit->work.step,
+                  .end = [this, commit](auto ended) { place_->End(commit, std::move(ended)); },
+                  .done =
+                      [commit, done = std::move(done)](Status status) {
+                        if (!status) return done(std::unexpected(std::move(status).error()));
+                        done(commit->output);
+                      }};
+    Enqueue(std::move(change), [this, commit]() -> Result<Work> {
+      place_->Begin(*commit);
+      return TaskOf(*commit);
+    });
   }
 
   void Evaluated(EvaluationTask evaluation, DoneStatus done) override {
-    Enqueue(Change{.kind = ProgramCall::Kind::kEvaluated,
-                   .step = evaluation.step,
-                   .stepper = NewChange([evaluation] { return evaluation; }),
-                   .done = std::move(done)});
+    Change change{
+        .kind = ProgramCall::Kind::kEvaluated, .step = evaluation.step, .done = std::move(done)};
+    Enqueue(std::move(change), [evaluation]() -> Result<Work> { return evaluation; });
   }
 
   bool wants_end() const override { return wants_end_; }
 
   void CopyState(StateSlice slice, Done<std::shared_ptr<const StateCopy>> done) override {
-    Copy copy;
-    copy.run = [this, slice, done = std::move(done)] {
-      using Made = std::shared_ptr<const StateCopy>;
-      Result<Made> made = CatchAll([&]() -> Result<Made> {
-        const std::shared_ptr<StateCopy> spare = spare_copy_->Take();
-        RETURN_IF_ERROR(spare->CopyFrom(SliceOf(state_, slice)));
-        return spare;
+    Enqueue(Kind::kCopy, [this, slice, done = std::move(done)] {
+      copier_.Run([this, slice, done] {
+        using Made = std::shared_ptr<const StateCopy>;
+        Result<Made> made = CatchAll([&]() -> Result<Made> {
+          const std::shared_ptr<StateCopy> spare = spare_copy_->Take();
+          RETURN_IF_ERROR(spare->CopyFrom(SliceOf(state_, slice)));
+          return spare;
+        });
+        Post([this, done, made = std::move(made)]() mutable {
+          queue_.OnCopied();
+          BeginNext();
+          done(std::move(made));
+        });
       });
-      Post([this, done, made = std::move(made)]() mutable {
-        --copies_running_;
-        if (idle()) BeginNext();
-        done(std::move(made));
-      });
-    };
-    Enqueue(std::move(copy));
+    });
   }
 
   void LoadState(std::shared_ptr<const StateCopy> state, DoneStatus done) override {
@@ -158,49 +142,35 @@ class ThreadedCompute final : public Compute {
       RETURN_IF_ERROR(pliant::CopyState(given->view(), program_.State()));
       return LoadedWork{};
     };
-    Enqueue(Change{.kind = ProgramCall::Kind::kLoad,
-                   .stepper = NewChange(std::move(begin)),
-                   .done = std::move(done)});
+    Enqueue(Change{.kind = ProgramCall::Kind::kLoad, .done = std::move(done)}, std::move(begin));
   }
 
  private:
-  struct AskedTick {
+  using Kind = OperationQueue::Kind;
+  struct RunningTick {
+    RunningTick(ThreadedCompute& compute, TickWork asked, TickCalls to_call)
+        : work(std::move(asked)),
+          calls(std::move(to_call)),
+          side(compute.place_->NewTick(
+              work, compute.control_,
+              [&compute](NodePart part) { compute.HandOver(std::move(part)); })),
+          stepper(compute.program_, compute.place_->accumulator(), work, compute.control_, *side) {}
+
     TickWork work;
     TickCalls calls;
-  };
-  // A tick that is over. Its result waits until its memory is no longer in use by an exchange, and
-  // its nodes are copied.
-  struct Ending {
-    Result<TickOutput> output;
-    DoneTick done;
-  };
-  struct RunningTick {
-    RunningTick(ThreadedCompute& compute, AskedTick tick)
-        : asked(std::move(tick)),
-          side(compute.NewSide(asked.work)),
-          stepper(compute.program_, compute.accumulator_, asked.work, compute.control_, *side) {}
-
-    bool has_rounds() const {
-      return asked.work.device_step && asked.work.device_step->rounds != nullptr;
-    }
-
-    AskedTick asked;
     std::unique_ptr<TickSide> side;
-    ShardStepper stepper;  // both work on `asked`
-  };
-  // Runs on the copier's thread.
-  struct Copy {
-    std::function<void()> run;
+    ShardStepper stepper;
   };
   // A change of the state, on the program's thread.
   struct Change {
+    using Ended = std::function<void(const Status&)>;
+
     ProgramCall::Kind kind = ProgramCall::Kind::kCommit;
     std::uint64_t step = 0;
-    std::unique_ptr<ChangeStepper> stepper;
-    std::shared_ptr<RunningCommit> commit = nullptr;
-    DoneStatus done = nullptr;
+    std::unique_ptr<ChangeStepper> stepper = nullptr;
+    std::function<void(Ended)> end = nullptr;  // what is left when the program has done it
+    DoneStatus done;
   };
-  using Asked = std::variant<AskedTick, Copy, Change>;
 
   struct Idle {};
   struct TickOver {};  // the tick's callback runs
@@ -208,64 +178,47 @@ class ThreadedCompute final : public Compute {
 
   // ---- On the loop's thread ----
 
-  static std::unique_ptr<ChangeStepper> NewChange(std::function<Result<Work>()> begin) {
-    return std::make_unique<ChangeStepper>(std::move(begin));
+  void Enqueue(Kind kind, OperationQueue::Begin begin) {
+    queue_.Add(kind, std::move(begin));
+    BeginNext();
+  }
+  void Enqueue(Change change, std::function<Result<Work>()> begin) {
+    change.stepper = std::make_unique<ChangeStepper>(std::move(begin));
+    Enqueue(Kind::kChange,
+            [this, change = std::move(change)]() mutable { BeginChange(std::move(change)); });
   }
 
-  template <typename T>
-  void Enqueue(T operation) {
-    queue_.emplace_back(std::move(operation));
-    if (idle()) BeginNext();
-  }
-
-  bool idle() const { return std::holds_alternative<Idle>(running_); }
+  bool idle() const { return std::holds_alternative<Idle>(running_) && !computed_.saving(); }
 
   void BeginNext() {
-    running_ = Idle{};
-    if (queue_.empty()) return;
-    // A running copy must see the state as it is now.
-    if (std::holds_alternative<Change>(queue_.front()) && copies_running_ > 0) return;
-    Asked next = std::move(queue_.front());
-    queue_.pop_front();
-    ++operations_;
-    std::visit(Overloaded{[this](AskedTick& tick) { Begin(std::move(tick)); },
-                          [this](Copy& copy) { Begin(std::move(copy)); },
-                          [this](Change& change) { Begin(std::move(change)); }},
-               next);
+    while (idle()) {
+      std::optional<OperationQueue::Begin> next = queue_.Next();
+      if (!next) return;
+      (*next)();
+    }
   }
 
-  void Begin(AskedTick tick) {
-    CHECK(!exchanging_, "an exchange still reads the sums of the tick before");
-    whole_.reset();
+  void BeginTick(TickWork work, TickCalls calls) {
+    CHECK(!computed_.exchanging(), "an exchange still reads the sums of the tick before");
+    computed_.Forget();
     control_.abandoned = false;
     control_.done = 0;
-    if (tick.work.kind == TickKind::kTrain) {
-      accumulator_.Begin(tick.work.logical_shards, tick.work.blocks, tick.work.buckets,
-                         tick.work.measure);
+    if (work.kind == TickKind::kTrain) {
+      place_->accumulator().Begin(work.logical_shards, work.blocks, work.buckets, work.measure);
     }
-    RunningTick& running = running_.emplace<RunningTick>(*this, std::move(tick));
-    thread_.Run(running.stepper, [this, &running](Status stepped) {
+    auto& tick = running_.emplace<RunningTick>(*this, std::move(work), std::move(calls));
+    thread_.Run(tick.stepper, [this, &tick](Status stepped) {
       EndOnException("computation", [&] {
         result_ =
-            CatchAll([&] { return stepped ? running.stepper.End(output_) : std::move(stepped); });
-        if (!on_device_) return Over();
-        GradientRounds* const rounds = running.side->rounds();
-        // Some bucket is missing: they would not end.
-        if (rounds != nullptr && !result_) rounds->Abort([] {});
-        on_device_->device.Then(
-            [this, &running](const Status& computed) { OverOnDevice(running, computed); });
+            CatchAll([&] { return stepped ? tick.stepper.End(output_) : std::move(stepped); });
+        if (!result_) AbortExchange(tick.work);  // some bucket is missing: it would not end
+        place_->Then([this, &tick](const Status& computed) { OnComputed(tick, computed); });
       });
     });
   }
 
-  void Begin(Copy copy) {
-    ++copies_running_;
-    copier_.Run(std::move(copy.run));
-    BeginNext();
-  }
-
-  void Begin(Change change) {
-    whole_.reset();
+  void BeginChange(Change change) {
+    computed_.Forget();
     const Change& running = running_.emplace<Change>(std::move(change));
     thread_.Run(*running.stepper, [this, &running](Status stepped) {
       EndOnException("computation", [&] {
@@ -273,8 +226,11 @@ class ThreadedCompute final : public Compute {
           ended_wanted_ = program_.wants_end();
           return stepped ? running.stepper->status() : std::move(stepped);
         });
-        if (on_device_ && running.commit) return EndCommitOnDevice(running.commit);
-        Over();
+        if (running.end == nullptr) return Over();
+        running.end([this](const Status& ended) {
+          if (!ended) result_ = ended;
+          Over();
+        });
       });
     });
   }
@@ -290,7 +246,7 @@ class ThreadedCompute final : public Compute {
     }
     for (const NodePart& part : parts) {
       const auto* const tick = std::get_if<RunningTick>(&running_);
-      if (tick != nullptr && rest_ == nullptr) tick->asked.calls.on_part(part);
+      if (tick != nullptr && rest_ == nullptr) tick->calls.on_part(part);
     }
     if (over) End();
   }
@@ -299,108 +255,49 @@ class ThreadedCompute final : public Compute {
   void End() {
     const Lifetime::Watch watch = lifetime_.watch();
     if (auto* const tick = std::get_if<RunningTick>(&running_)) {
-      EndTick(std::move(tick->asked.calls), tick->side->rounds());
+      EndTick(std::move(tick->calls), tick->side->rounds());
     } else {
       auto& change = std::get<Change>(running_);
       wants_end_ = ended_wanted_;
       const DoneStatus done = std::move(change.done);
       done(std::move(result_));
     }
-    if (!watch.over() && !ending_) BeginNext();
+    if (watch.over()) return;
+    running_ = Idle{};
+    BeginNext();
   }
 
   // `rounds`: those of the tick; nullptr: none.
   void EndTick(TickCalls calls, GradientRounds* rounds) {
     running_ = TickOver{};  // nothing is left to abort
-    exchanging_ = rounds != nullptr;
-    if (exchanging_) {
-      rounds->WhenOver([this](Status exchanged) {
-        Post([this, exchanged = std::move(exchanged)] { OnExchangeOver(exchanged); });
-      });
-    }
+    computed_.Begin(rounds);
     const std::function<void(TickOutput)> rest = std::exchange(rest_, nullptr);
     TickOutput output = std::exchange(output_, {});
-    if (rest != nullptr) return HandOut(std::move(output), WhatIsThere(rest));
+    if (rest != nullptr) return computed_.Save(std::move(output), NodesOrNothing(rest));
     if (!result_)
-      return HandOut(std::unexpected(std::move(result_).error()), std::move(calls.done));
-    if (output.mean) whole_ = output;
-    if (exchanging_) exchanged_ = std::move(calls.exchanged);
+      return computed_.Save(std::unexpected(std::move(result_).error()), std::move(calls.done));
+    if (output.mean) computed_.Keep(output, std::move(calls.exchanged));
     calls.done(std::move(output));
   }
 
-  void OnExchangeOver(const Status& exchanged) {
-    exchanging_ = false;
-    if (ending_) return ending_->output && ending_->output->mean ? CopyNodes() : EndEnding();
-    if (exchanged_ != nullptr) std::exchange(exchanged_, nullptr)(exchanged);
-  }
-
-  // Nothing, if nothing could be saved.
-  static DoneTick WhatIsThere(std::function<void(TickOutput)> rest) {
+  // Nothing, if the nodes could not be saved.
+  static DoneTick NodesOrNothing(std::function<void(TickOutput)> rest) {
     return [rest = std::move(rest)](const Result<TickOutput>& saved) {
       rest(saved ? *saved : TickOutput());
     };
   }
 
-  // Gives the output to `done`, at once if nothing of it is awaited; instead of its mean its nodes.
-  void HandOut(Result<TickOutput> output, DoneTick done) {
-    const bool whole = output && output->mean;
-    if (!exchanging_ && !whole) return done(std::move(output));
-    running_ = TickOver{};
-    ending_ = Ending{.output = std::move(output), .done = std::move(done)};
-    if (!exchanging_) CopyNodes();
+  // ---- Any thread ----
+
+  // Without this rank the exchange of the running tick would not end.
+  void AbortExchange(const TickWork& work) {
+    if (work.device_step && work.device_step->rounds) communicators()->Abort([] {});
   }
 
-  void CopyNodes() {
-    TickOutput& output = *ending_->output;
-    output.mean = {};
-    DeviceTick::CopyNodes(accumulator_, on_device_->ForTick(), output.nodes);
-    on_device_->device.Then([this](Status copied) {
-      Post([this, copied = std::move(copied)] {
-        if (!copied) ending_->output = std::unexpected(copied.error());
-        EndEnding();
-      });
-    });
-  }
-
-  // The callback may destroy this object.
-  void EndEnding() {
-    const Lifetime::Watch watch = lifetime_.watch();
-    const Ending ending = *std::exchange(ending_, std::nullopt);
-    ending.done(ending.output);
-    if (!watch.over()) BeginNext();
-  }
-
-  // ---- On the program's thread ----
-
-  // The program's work on the commit is queued. If nothing of the device is awaited, this only
-  // keeps the commit's memory until the device has used it.
-  void EndCommitOnDevice(const std::shared_ptr<RunningCommit>& commit) {
-    commit->Release();
-    const bool awaited = commit->awaited();
-    on_device_->device.Then([this, commit, awaited](Status done) {
-      if (!awaited) return;
-      if (done) {
-        commit->Complete();
-      } else {
-        result_ = std::move(done);
-      }
-      Over();
-    });
-    if (!awaited) Over();
-  }
-
-  std::unique_ptr<TickSide> NewSide(const TickWork& work) {
-    auto on_part = [this](NodePart part) { HandOver(std::move(part)); };
-    if (on_device_)
-      return std::make_unique<DeviceTick>(on_device_->ForTick(), accumulator_, work, control_,
-                                          std::move(on_part));
-    return std::make_unique<HostTick>(accumulator_, buffers_, work, control_, std::move(on_part));
-  }
-
-  // The device's threads: the tick is computed.
-  void OverOnDevice(RunningTick& running, const Status& computed) {
+  // All that the tick has queued is complete.
+  void OnComputed(RunningTick& tick, const Status& computed) {
     if (computed) {
-      running.side->Complete(output_);
+      tick.side->Complete(output_);
     } else {
       output_ = {};
       result_ = computed;
@@ -408,7 +305,7 @@ class ThreadedCompute final : public Compute {
     Over();
   }
 
-  // Any thread: the running operation is over, with result_.
+  // The running operation is over, with result_.
   void Over() {
     {
       const std::lock_guard lock(mutex_);
@@ -429,33 +326,39 @@ class ThreadedCompute final : public Compute {
   // Does nothing after this object is destroyed.
   void Post(std::function<void()> task) { loop_.Post(lifetime_.Guard(std::move(task))); }
 
+  static CommitTask TaskOf(const RunningCommit& commit) {
+    const CommitWork& work = commit.work;
+    return {.epoch = work.epoch,
+            .step = work.step,
+            .schedule_step = work.schedule_step,
+            .doublings = work.doublings,
+            .last_of_epoch = work.last_of_epoch,
+            .gradient = commit.gradient.view(),
+            .buffers = work.buffers.view,
+            .sums = work.sums};
+  }
+
   EventLoop& loop_;
   ProgramThread& thread_;
   ProgramView& program_;
   const ProgramInfo info_;
   const StateDict state_;  // borrowed from the program, for its life
-
-  // Loop's thread only.
-  std::deque<Asked> queue_;
-  std::uint64_t operations_ = 0;  // begun so far
-  int copies_running_ = 0;
-  bool wants_end_ = false;
-  std::function<void(TickOutput)> rest_;  // of the aborted tick, until that ends
-  std::optional<TickOutput> whole_;       // the last operation: a whole step, not committed
-  bool exchanging_ = false;               // the rounds of the last tick are not over
-  DoneStatus exchanged_;                  // of that tick, if it was not aborted
-  std::optional<Ending> ending_;
   const Lifetime lifetime_;
 
   // Handed to the program's thread with each operation, and back when that is over. With a device
   // its last stop is the thread of Then.
   Running running_;
-  GradientAccumulator accumulator_;
-  BytePool buffers_{kTickBytesKept};
-  std::optional<DeviceMemories> on_device_;  // none: the gradients are in host memory
+  const std::unique_ptr<GradientPlace> place_;
   TickOutput output_;
   Status result_;
   bool ended_wanted_ = false;  // the program's wants_end after the change
+
+  // Loop's thread only.
+  OperationQueue queue_;
+  bool wants_end_ = false;
+  std::function<void(TickOutput)> rest_;  // of the aborted tick, until that ends
+  ComputedTick computed_{*place_, [this](std::function<void()> task) { Post(std::move(task)); },
+                         lifetime_.Guard([this] { BeginNext(); })};
 
   std::mutex mutex_;
   std::vector<NodePart> parts_;  // guarded by mutex_
@@ -473,8 +376,8 @@ class ThreadedCompute final : public Compute {
 }  // namespace
 
 std::unique_ptr<Compute> NewThreadedCompute(EventLoop& loop, ProgramThread& thread,
-                                            GradientAccumulator accumulator, MemorySource& sums) {
-  return std::make_unique<ThreadedCompute>(loop, thread, std::move(accumulator), sums);
+                                            std::unique_ptr<GradientPlace> place) {
+  return std::make_unique<ThreadedCompute>(loop, thread, std::move(place));
 }
 
 }  // namespace pliant

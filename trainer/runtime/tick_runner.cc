@@ -8,14 +8,6 @@
 
 namespace pliant {
 
-TickRunner::TickRunner(Options options, Parts parts)
-    : options_(options),
-      parts_(std::move(parts)),
-      frames_(
-          parts_.compute.info().gradient_elements,
-          [this](int rank, Frame frame) { parts_.peers.SendTo(rank, std::move(frame)); },
-          parts_.gradients) {}
-
 void TickRunner::Begin(const Start& tick) {
   tick_ = tick;
   stopwatch_ = TickStopwatch(parts_.tasks.Now());
@@ -25,38 +17,12 @@ void TickRunner::Begin(const Start& tick) {
   const bool train = tick_.plan.kind == TickKind::kTrain;
   round_.Begin(team.tick_map(), tick_.self, train && parts_.compute.info().buffer_bytes > 0,
                team.in_sync);
-  exchange_ = train ? &BeginExchange() : nullptr;
+  CHECK((tick_.exchange != nullptr) == train, "a step has an exchange, an evaluation has none");
   check_ = CheckOfTick();
 }
 
-GradientExchange& TickRunner::BeginExchange() {
-  const Team& team = *tick_.team;
-  auto plan = plans_.For(team.tick_map(), team.learner_of_rank, tick_.self);
-  const auto divisor = static_cast<float>(tick_.plan.samples);
-  const bool on_device = parts_.compute.keeps_gradients();
-  if (tick_.carrier == StepCarrier::kFrames || !on_device) {
-    CHECK(tick_.carrier != StepCarrier::kRounds, "all ranks have devices in rounds");
-    frames_.Begin({.membership = tick_.membership,
-                   .tick = tick_.number,
-                   .plan = std::move(plan),
-                   .divisor = divisor,
-                   .buckets = options_.buckets});
-    return frames_;
-  }
-  CHECK(partial_.nodes().empty(), "nodes are kept for a first tick only, which frames carry");
-  if (tick_.carrier == StepCarrier::kNone) {
-    device_.Begin({.divisor = divisor, .rounds = nullptr}, options_.buckets);
-  } else {
-    device_.Begin(
-        {.divisor = divisor, .rounds = std::move(plan), .all_reduce = !parts_.split.bitwise()},
-        options_.buckets_of_rounds);
-  }
-  return device_;
-}
-
 std::optional<SpotCheck> TickRunner::CheckOfTick() const {
-  if (tick_.plan.kind != TickKind::kTrain || options_.check_state_every_steps == 0)
-    return std::nullopt;
+  if (tick_.plan.kind != TickKind::kTrain || check_state_every_steps_ == 0) return std::nullopt;
   auto check = SpotCheckOf(tick_.plan.step, *tick_.team, parts_.split);
   const int computing = tick_.team->members_in_sync();
   if (check && parts_.split.SamplesOf(tick_.number, computing, check->shard) == 0)
@@ -71,14 +37,14 @@ void TickRunner::ComputePart() {
     const auto& own = map.blocks_of_rank[static_cast<std::size_t>(tick_.self)];
     for (const HeldNode& node : partial_.nodes()) {
       const ShardBlock block = BlockOf(map.logical_shards, node.node);
-      if (std::ranges::contains(own, block)) frames_.AddKept(node);
+      if (std::ranges::contains(own, block)) tick_.exchange->AddKept(node);
     }
   }
   computing_ = true;
   parts_.compute.RunTick(
       std::move(work),
       {.on_part = parts_.tasks.Guard<const NodePart&>(
-           [this](const NodePart& part) { exchange_->Add(part.node, part.bucket); }),
+           [this](const NodePart& part) { tick_.exchange->Add(part.node, part.bucket); }),
        .done = parts_.tasks.Guard<Result<TickOutput>>([this](const Result<TickOutput>& output) {
          if (!output) return tick_.owner->OnTickFailed(output.error());
          OnOutput(*output);
@@ -94,7 +60,7 @@ TickWork TickRunner::MakeWork() {
   const std::vector<int>& own = round_.shards_of(tick_.self);
   const int computing = team.members_in_sync();
   // A member that computes alone has nobody to send to or to compare its state with.
-  const std::uint64_t check_every = computing > 1 ? options_.check_state_every_steps : 0;
+  const std::uint64_t check_every = computing > 1 ? check_state_every_steps_ : 0;
   const TickPlan& plan = tick_.plan;
   TickWork work{.kind = plan.kind,
                 .step = plan.step,
@@ -108,7 +74,7 @@ TickWork TickRunner::MakeWork() {
                 .own_checked = {},
                 .other_checked = {},
                 .parts_early = computing > 1};
-  if (exchange_ != nullptr) exchange_->Prepare(work);
+  if (tick_.exchange != nullptr) tick_.exchange->Prepare(work);
   const auto tasks_of = [&](const std::vector<int>& shards) {
     std::vector<ShardTask> tasks;
     for (const int shard : shards) {
@@ -151,22 +117,22 @@ void TickRunner::OnOutput(const TickOutput& output) {
   }
   parts_.peers.SendToAll(FrameKind::kTrailer, EncodeTrailer(trailer));
   round_.OnLocal(trailer, partial_.buffers());
-  if (exchange_ != nullptr) exchange_->OnComputed(output.mean);
+  if (tick_.exchange != nullptr) tick_.exchange->OnComputed(output.mean);
   if (output.mean) partial_.Clear();  // its sums are still on the device
   tick_.owner->OnProgress();
 }
 
 void TickRunner::OnExchanged(const Status& exchanged) {
   if (exchanged) {
-    exchange_->OnExchanged();
+    tick_.exchange->OnExchanged();
     return tick_.owner->OnProgress();
   }
-  exchange_->Drop();
+  tick_.exchange->Drop();
   AwaitRest([this, why = exchanged.error().message] { tick_.owner->OnRoundsFailed(why); });
 }
 
 void TickRunner::Abort() {
-  const bool on_device = exchange_ != nullptr && exchange_->Drop();
+  const bool on_device = tick_.exchange != nullptr && tick_.exchange->Drop();
   if (!(computing_ || on_device) || std::exchange(aborting_, true)) return;
   AwaitRest(parts_.aborted);
 }
@@ -193,18 +159,18 @@ Status TickRunner::OnFrame(int rank, const Frame& frame) {
     case FrameKind::kBuffers:
       return round_.OnBuffers(rank, frame.payload);
     default:
-      if (exchange_ == nullptr) return Invalid("a gradient in an evaluation");
-      return exchange_->OnFrame(rank, frame);
+      if (tick_.exchange == nullptr) return Invalid("a gradient in an evaluation");
+      return tick_.exchange->OnFrame(rank, frame);
   }
 }
 
 MutableBytes TickRunner::ReceiveBufferFor(int rank, const FrameHeader& header, std::size_t bytes) {
-  if (exchange_ == nullptr) return {};
-  return exchange_->ReceiveBufferFor(rank, header, bytes);
+  if (tick_.exchange == nullptr) return {};
+  return tick_.exchange->ReceiveBufferFor(rank, header, bytes);
 }
 
 bool TickRunner::complete() const {
-  return !committing_ && round_.done() && (exchange_ == nullptr || exchange_->over());
+  return !committing_ && round_.done() && (tick_.exchange == nullptr || tick_.exchange->over());
 }
 
 TickOutcome TickRunner::Outcome() const {
@@ -232,8 +198,8 @@ void TickRunner::Commit(const TickOutcome& outcome, const std::optional<Evaluati
       committed(status.transform([] { return CommitOutput{}; }));
     });
   }
-  MeanGradient mean = exchange_->mean();
-  exchange_->Drop();  // the commit has it
+  MeanGradient mean = tick_.exchange->mean();
+  tick_.exchange->Drop();  // the commit has it
   parts_.compute.Commit({.epoch = tick_.plan.epoch,
                          .step = tick_.plan.step,
                          .schedule_step = tick_.plan.schedule_step,
@@ -253,7 +219,7 @@ void TickRunner::CountInto(LearnerStats& stats) const {
   stats.shards_kept += partial_.shards_kept();
   if (tick_.plan.kind != TickKind::kTrain) return;
   ++stats.steps;
-  if (tick_.carrier == StepCarrier::kRounds) ++stats.steps_in_rounds;
+  if (tick_.exchange->in_rounds()) ++stats.steps_in_rounds;
   stats.samples += static_cast<std::uint64_t>(samples_computed_);
 }
 

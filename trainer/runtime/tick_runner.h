@@ -9,12 +9,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "trainer/collective/memory_source.h"
-#include "trainer/collective/reduction_plan.h"
 #include "trainer/data/schedule.h"
 #include "trainer/protocol/team.h"
 #include "trainer/protocol/tick_round.h"
-#include "trainer/runtime/carrier.h"
 #include "trainer/runtime/compute.h"
 #include "trainer/runtime/gradient_exchange.h"
 #include "trainer/runtime/learner_stats.h"
@@ -31,16 +28,10 @@ namespace pliant {
 // because the finished part of an aborted tick is used in the next membership.
 class TickRunner {
  public:
-  struct Options {
-    BucketSizes buckets;
-    BucketSizes buckets_of_rounds;
-    std::uint64_t check_state_every_steps = 0;  // 0: never
-  };
   struct Parts {  // borrowed
     Tasks& tasks;
     Compute& compute;
     SampleLedger* ledger = nullptr;  // none: not kept
-    MemorySource& gradients;
     const WorkSplit& split;
     Peers& peers;
     std::function<void()> aborted;
@@ -62,16 +53,18 @@ class TickRunner {
     MembershipId membership;
     Tick number = 0;  // applied ticks before it
     TickPlan plan;
-    // Borrowed likewise: the position of the state that the tick begins with.
+    // Borrowed until the tick is over: the position of the program's state before it.
     const Position* before = nullptr;
     int self = 0;  // rank
-    StepCarrier carrier = StepCarrier::kFrames;
-    // Borrowed until the tick is over and the runner is no longer busy() with it.
+    // These are borrowed until the tick is over and the runner is no longer busy() with it.
     const Team* team = nullptr;
+    GradientExchange* exchange = nullptr;  // of a step; an evaluation has none
     Owner* owner = nullptr;
   };
 
-  TickRunner(Options options, Parts parts);
+  // `check_state_every_steps`: steps between two comparisons of the members' states. 0: never.
+  TickRunner(std::uint64_t check_state_every_steps, Parts parts)
+      : check_state_every_steps_(check_state_every_steps), parts_(std::move(parts)) {}
 
   // From here on the runner accepts frames of the tick.
   void Begin(const Start& tick);
@@ -104,10 +97,9 @@ class TickRunner {
   // Discards the finished part: the state has moved on.
   void ForgetPartial() { partial_.Clear(); }
 
-  std::uint64_t check_state_every_steps() const { return options_.check_state_every_steps; }
+  std::uint64_t check_state_every_steps() const { return check_state_every_steps_; }
   const TickPlan& plan() const { return tick_.plan; }
-  // complete(), of a step of several learners
-  std::span<const float> gradient() const { return frames_.root(); }
+  MeanGradient mean() const { return tick_.exchange->mean(); }  // complete(), of a step
   Bytes buffers() const { return round_.buffers(); }
   const PartialTick& partial() const { return partial_; }
   // Compute works on the tick, and will call the tick's owner.
@@ -116,22 +108,17 @@ class TickRunner {
   bool committing() const { return committing_; }
 
  private:
-  GradientExchange& BeginExchange();
   std::optional<SpotCheck> CheckOfTick() const;
   TickWork MakeWork();
   void OnOutput(const TickOutput& output);
   void OnExchanged(const Status& exchanged);
   void AwaitRest(std::function<void()> then);
 
-  const Options options_;
+  const std::uint64_t check_state_every_steps_;
   const Parts parts_;
-  FrameExchange frames_;
-  DeviceExchange device_;
   TickRound round_;
   PartialTick partial_;
-  GradientExchange* exchange_ = nullptr;  // of the step; an evaluation has none
   std::optional<SpotCheck> check_;
-  LastReductionPlan plans_;
   TickStopwatch stopwatch_;
   Start tick_;
   std::vector<ShardTask> ledger_tasks_;  // of this learner in the tick, if there is a ledger

@@ -22,8 +22,8 @@ struct TickControl {
 };
 
 // The place of a tick's gradients: HostTick or DeviceTick. It hands out the parts of this learner,
-// and writes the tick's output. Complete is called on any
-// thread, all else on the program's thread.
+// and writes the tick's output. Complete is called on any thread, all
+// else on the program's thread.
 class TickSide {
  public:
   // Receives each finished bucket of a block, on any thread.
@@ -54,9 +54,9 @@ class TickSide {
   virtual void OnFinished(std::size_t task, ShardResult& result) = 0;
   // Adds what is left to be added to the output. `whole`: all tasks were done.
   virtual void End(bool whole, TickOutput& output) = 0;
-  // The exchange that was begun; nullptr: none. Others must do their part until it is over.
+  // The exchange that was begun, or nullptr. It ends only when every rank has contributed.
   virtual GradientRounds* rounds() const { return nullptr; }
-  // All that was queued is done. Any thread.
+  // Call it when all that was queued is done, on any thread: fills in the results.
   virtual void Complete(TickOutput& output) const = 0;
 };
 

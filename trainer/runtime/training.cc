@@ -130,14 +130,18 @@ void Training::Leave() {
 
 void Training::BeginTick() {
   team_.BeginTick(parts_.split, applied());
-  parts_.ticks.Begin({.membership = membership_,
-                      .number = applied(),
-                      .plan = parts_.state.schedule.At(applied()),
-                      .before = &parts_.state.own,
-                      .self = rank_,
-                      .carrier = parts_.carrier.For(team_),
-                      .team = &team_,
-                      .owner = this});
+  const TickPlan plan = parts_.state.schedule.At(applied());
+  const GradientExchanges::Step step{
+      .membership = membership_, .tick = applied(), .self = rank_, .samples = plan.samples};
+  parts_.ticks.Begin(
+      {.membership = membership_,
+       .number = applied(),
+       .plan = plan,
+       .before = &parts_.state.own,
+       .self = rank_,
+       .team = &team_,
+       .exchange = plan.kind == TickKind::kTrain ? &parts_.carrier.Begin(team_, step) : nullptr,
+       .owner = this});
   if (catch_up_) {
     AdvanceCatchUp();
     ReportCatchUp();

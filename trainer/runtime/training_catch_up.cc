@@ -105,8 +105,9 @@ void Training::OnMissed(const TickOutcome& outcome) {
   parts_.state.Advance(tick.after, tick.plan, outcome);
   if (tick.plan.kind == TickKind::kTrain) {
     // Copied, because the reduction uses its buffer again.
-    tick.gradient = FloatBuffer(ticks.gradient().size());
-    std::ranges::copy(ticks.gradient(), tick.gradient.view().begin());
+    const MeanGradient mean = ticks.mean();
+    tick.gradient = FloatBuffer(mean.values.view().size());
+    std::ranges::copy(mean.values.view(), tick.gradient.view().begin());
   }
   if (std::ranges::contains(outcome.came_in_sync, rank_)) {
     catch_up_->OnCompleted(std::move(tick), outcome);

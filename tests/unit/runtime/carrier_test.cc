@@ -66,6 +66,7 @@ struct CarrierOf {
         Carrier::Parts{.loop = loop,
                        .tasks = tasks,
                        .communicators = &communicators,
+                       .exchanges = exchanges,
                        .peers = peers,
                        .stats = stats,
                        .on_failed = [this](const std::string& why) { failures.push_back(why); },
@@ -108,6 +109,7 @@ struct CarrierOf {
   const int rank;
   SimEventLoop loop;
   Tasks tasks{loop, [] {}};
+  GradientExchanges exchanges{{.elements = 1}, [](int, Frame) {}, HeapMemory()};
   FakeCommunicators communicators;
   FakePeerTransport transport;
   MembershipView view;

@@ -18,6 +18,7 @@
 #include "trainer/checkpoint/checksum.h"
 #include "trainer/protocol/spot_check.h"
 #include "trainer/runtime/compute.h"
+#include "trainer/runtime/gradient_place.h"
 #include "trainer/runtime/program_thread.h"
 
 namespace pliant {
@@ -111,8 +112,8 @@ class DeviceComputeTest : public testing::Test {
   FakeGradientDevice device_;
   DeviceProgram program_{device_};
   std::unique_ptr<ProgramThread> thread_ = NewProgramThread(program_);
-  std::unique_ptr<Compute> compute_ = NewThreadedCompute(
-      loop_, *thread_, GradientAccumulator(GradientCells(kDeviceElements), 4, device_));
+  std::unique_ptr<Compute> compute_ =
+      NewThreadedCompute(loop_, *thread_, *MakeGradientPlace(program_, {.expected = 4, .ever = 4}));
   std::optional<Result<TickOutput>> ended_;
   std::optional<Status> exchanged_;
   std::optional<TickOutput> rest_;

@@ -19,6 +19,7 @@
 #include "base/real_event_loop.h"
 #include "trainer/collective/buffer_pool.h"
 #include "trainer/runtime/compute.h"
+#include "trainer/runtime/host_gradients.h"
 #include "trainer/runtime/program_thread.h"
 #include "trainer/runtime/pulled_thread.h"
 
@@ -149,8 +150,8 @@ class ThreadedComputeTest : public testing::TestWithParam<bool> {
   RealEventLoop loop_;
   CountingProgram program_;
   ComputeThread thread_{program_, GetParam()};
-  std::unique_ptr<Compute> compute_ =
-      NewThreadedCompute(loop_, *thread_, GradientAccumulator(kElements, kShards));
+  std::unique_ptr<Compute> compute_ = NewThreadedCompute(
+      loop_, *thread_, std::make_unique<HostGradients>(GradientAccumulator(kElements, kShards)));
 };
 
 INSTANTIATE_TEST_SUITE_P(Threads, ThreadedComputeTest, testing::Bool(), [](const auto& pulled) {
@@ -596,7 +597,8 @@ TEST_P(ThreadedComputeTest, ACopyForWhichThereIsNoMemoryIsAnError) {
 #endif
   EndlessProgram program;
   ComputeThread thread(program, GetParam());
-  const auto compute = NewThreadedCompute(loop_, *thread, GradientAccumulator(kElements, kShards));
+  const auto compute = NewThreadedCompute(
+      loop_, *thread, std::make_unique<HostGradients>(GradientAccumulator(kElements, kShards)));
   Error heard;
   compute->CopyState({}, [&](const Result<std::shared_ptr<const StateCopy>>& copy) {
     heard = copy.error();

@@ -49,16 +49,12 @@ struct TickerOf final : TickRunner::Owner, SampleLedger {
     Enter({1, 1}, world_size);
     for (int rank = 0; rank < world_size; ++rank)
       if (rank != self) transport.connected.insert(Ticking(rank));
-    runner.emplace(TickRunner::Options{.buckets = {.first = 16, .rest = 16},
-                                       .buckets_of_rounds = {.first = 16, .rest = 64},
-                                       .check_state_every_steps = check_every},
-                   TickRunner::Parts{.tasks = tasks,
-                                     .compute = compute,
-                                     .ledger = this,
-                                     .gradients = HeapMemory(),
-                                     .split = split,
-                                     .peers = peers,
-                                     .aborted = [this] { ++times_aborted; }});
+    runner.emplace(check_every, TickRunner::Parts{.tasks = tasks,
+                                                  .compute = compute,
+                                                  .ledger = this,
+                                                  .split = split,
+                                                  .peers = peers,
+                                                  .aborted = [this] { ++times_aborted; }});
   }
 
   Trailer MakeTrailer() override { return says; }
@@ -95,9 +91,25 @@ struct TickerOf final : TickRunner::Owner, SampleLedger {
                    .plan = schedule.At(tick),
                    .before = &group,
                    .self = self_rank,
-                   .carrier = CarrierOfStep(),
                    .team = &team,
+                   .exchange = ExchangeOf(tick),
                    .owner = this});
+  }
+  // nullptr in an evaluation.
+  GradientExchange* ExchangeOf(Tick tick) {
+    const TickPlan plan = schedule.At(tick);
+    if (plan.kind != TickKind::kTrain) return nullptr;
+    exchanges.emplace(
+        GradientExchanges::Options{.elements = compute.info().gradient_elements,
+                                   .on_device = compute.keeps_means(),
+                                   .buckets = {.first = 16, .rest = 16},
+                                   .buckets_of_rounds = {.first = 16, .rest = 64}},
+        [this](int rank, Frame frame) { peers.SendTo(rank, std::move(frame)); }, HeapMemory());
+    return &exchanges->Begin(CarrierOfStep(), team,
+                             {.membership = view.current().id,
+                              .tick = tick,
+                              .self = self_rank,
+                              .samples = plan.samples});
   }
   StepCarrier CarrierOfStep() const {
     if (team.redo) return StepCarrier::kFrames;
@@ -135,7 +147,8 @@ struct TickerOf final : TickRunner::Owner, SampleLedger {
     return frames.empty() ? Trailer{} : DecodeTrailer(frames.back().payload.view).value();
   }
   std::vector<float> Gradient() const {
-    return {runner->gradient().begin(), runner->gradient().end()};
+    const MeanGradient mean = runner->mean();
+    return {mean.values.view().begin(), mean.values.view().end()};
   }
   void Commit(const std::optional<EvaluationTask>& evaluation = {}) {
     bool committed = false;
@@ -175,12 +188,13 @@ struct TickerOf final : TickRunner::Owner, SampleLedger {
   std::optional<Error> failed;
   std::string rounds_failed;
   std::vector<std::string> ledger;
+  std::optional<GradientExchanges> exchanges;
   std::optional<TickRunner> runner;
 };
 
 // The result of a learner that computes alone.
 struct Alone {
-  std::vector<float> gradient;
+  std::vector<float> gradient;  // of a step
   ShardSums sums;
 };
 Alone WhatComesOf(Tick tick) {
@@ -189,7 +203,9 @@ Alone WhatComesOf(Tick tick) {
   alone.CommitTicksBefore(tick);
   alone.ComputeTick(tick);
   EXPECT_TRUE(alone.runner->complete());
-  return {.gradient = alone.Gradient(), .sums = alone.runner->Outcome().sums};
+  const bool step = alone.runner->plan().kind == TickKind::kTrain;
+  return {.gradient = step ? alone.Gradient() : std::vector<float>(),
+          .sums = alone.runner->Outcome().sums};
 }
 
 TEST(TickRunner, AloneItIsCompleteWithItsOwnPart) {
@@ -218,7 +234,7 @@ class InRounds : public testing::Test {
 
   InRounds() {
     for (auto [rank, rounds] : {std::pair(&first_, &of_first_), std::pair(&second_, &of_second_)}) {
-      rank->compute.keeps_gradients_too = rank->not_first = true;
+      rank->compute.keeps_means_too = rank->not_first = true;
       rank->compute.rounds = rounds;
       rounds->Join({.rank = rank->self_rank, .world_size = 2},
                    [this](const Status& made) { joined_ += made ? 1 : 0; });
@@ -288,7 +304,7 @@ TEST(TickRunner, AloneAStepMayStayOnTheDevice) {
   SimEventLoop loop;
   TickerOf host(loop, 1, 0);
   TickerOf device(loop, 1, 0);
-  device.compute.keeps_gradients_too = device.not_first = true;
+  device.compute.keeps_means_too = device.not_first = true;
   device.Begin(kFirstStep);
   EXPECT_FALSE(device.runner->complete());
   device.Compute();
@@ -308,7 +324,7 @@ INSTANTIATE_TEST_SUITE_P(AfterHalfShards, AbortedOnTheDevice, testing::Values(5,
 TEST_P(AbortedOnTheDevice, AStepIsNotComputedAgain) {
   SimEventLoop loop;
   TickerOf first(loop, 1, 0);
-  first.compute.keeps_gradients_too = first.not_first = true;
+  first.compute.keeps_means_too = first.not_first = true;
   first.Begin(kFirstStep);
   first.runner->ComputePart();
   loop.RunFor(kShardTime / 2 * GetParam() + milliseconds(1));
@@ -643,18 +659,17 @@ TEST(TickRunner, TellsOfAProgramThatFails) {
   TickerOf it(loop, 1, 0);
   FakeCompute compute(loop);
   compute.fault = Error{ErrorCode::kInternal, "no such sample"};
-  TickRunner runner({.buckets = {.first = 16, .rest = 16}}, {.tasks = it.tasks,
-                                                             .compute = compute,
-                                                             .gradients = HeapMemory(),
-                                                             .split = it.split,
-                                                             .peers = it.peers,
-                                                             .aborted = [] {}});
+  TickRunner runner(
+      0,
+      {.tasks = it.tasks, .compute = compute, .split = it.split, .peers = it.peers, .aborted = [] {
+       }});
   it.Begin(kFirstStep);
   runner.Begin({.membership = {1, 1},
                 .number = kFirstStep,
                 .plan = it.schedule.At(kFirstStep),
                 .self = 0,
                 .team = &it.team,
+                .exchange = it.ExchangeOf(kFirstStep),
                 .owner = &it});
   runner.ComputePart();
   loop.RunFor(seconds(1));

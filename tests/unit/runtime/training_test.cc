@@ -161,16 +161,16 @@ struct TrainingOf final : Training::Owner, CoordinatorSession::Owner, MetricsSin
   Peers peers{&transport, view, state.group, stats};
   StateServer states{std::size_t{1} << 20,
                      [this](int rank, Frame frame) { peers.SendTo(rank, std::move(frame)); }};
-  TickRunner ticks{{.buckets = {.first = 16, .rest = 16}, .check_state_every_steps = 1},
-                   {.tasks = tasks,
-                    .compute = compute,
-                    .gradients = HeapMemory(),
-                    .split = split,
-                    .peers = peers,
-                    .aborted = [] {}}};
+  TickRunner ticks{
+      1, {.tasks = tasks, .compute = compute, .split = split, .peers = peers, .aborted = [] {}}};
+  GradientExchanges exchanges{
+      {.elements = compute.info().gradient_elements, .buckets = {.first = 16, .rest = 16}},
+      [this](int rank, Frame frame) { peers.SendTo(rank, std::move(frame)); },
+      HeapMemory()};
   Carrier carrier{false,
                   {.loop = loop,
                    .tasks = tasks,
+                   .exchanges = exchanges,
                    .peers = peers,
                    .stats = stats,
                    .on_failed = [this](const std::string& why) { told.push_back(why); },
