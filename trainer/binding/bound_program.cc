@@ -82,6 +82,7 @@ BoundProgram::BoundProgram(ProgramInfo info, std::vector<BoundTensor> tensors,
       tensors_(std::move(tensors)),
       device_(std::move(device)),
       device_gradients_(std::move(gradients)),
+      arithmetic_(device_gradients_ ? *device_gradients_ : HostArithmetic()),
       live_buffers_(ViewsOf(tensors_, TensorRole::kBuffer)) {
   for (const std::size_t size : GradientSizes(tensors_)) {
     gradients_.push_back({.offset = info_.gradient_elements, .size = size});
@@ -136,16 +137,7 @@ Status BoundProgram::ShowNewBuffers(std::span<const std::byte> from) {
   // They are only read.
   auto* const bytes = const_cast<std::byte*>(from.data());
   const StateDict given = InHostMemory(live_buffers_, {bytes, from.size()});
-  if (!device_gradients_) return CopyAll(given, live_buffers_);
-  for (std::size_t i = 0; i < given.size(); ++i) {
-    const TensorView& to = live_buffers_[i];
-    if (to.device != nullptr) {
-      device_gradients_->ToDevice(given[i].bytes, to.bytes);
-    } else {
-      std::ranges::copy(given[i].bytes, to.bytes.begin());
-    }
-  }
-  return {};
+  return CopyBuffers(given, live_buffers_);
 }
 
 std::span<float> BoundProgram::GradientOf(std::size_t parameter) {
@@ -193,7 +185,7 @@ Status BoundProgram::ShardDone(const ShardSums& sums) {
   Status saved;
   if (shard().task->kind == TickKind::kTrain) {
     for (std::size_t i = 0; i < gradients_.size(); ++i) {
-      if (!ready_[i]) Zero(GradientOf(i));
+      if (!ready_[i]) arithmetic_.Zero(GradientOf(i));
     }
     saved = SaveBuffers(shard().buffers);
   }
@@ -204,14 +196,6 @@ Status BoundProgram::ShardDone(double samples, std::span<const std::byte> sums) 
   device_gradients_->Report(sums, std::as_writable_bytes(shard().sums));
   *shard().sums_follow = true;
   return ShardDone({.samples = samples});
-}
-
-void BoundProgram::Zero(std::span<float> out) {
-  if (device_gradients_) {
-    device_gradients_->Zero(out);
-  } else {
-    HostArithmetic().Zero(out);
-  }
 }
 
 Status BoundProgram::Committed(bool taken) {
@@ -243,14 +227,20 @@ Status BoundProgram::CopyBuffers(const StateDict& from, const StateDict& to) {
   if (!device_gradients_) return CopyAll(from, to);
   std::vector<DeviceMemory::Within> within;
   for (std::size_t i = 0; i < from.size(); ++i) {
-    if (from[i].device == nullptr) {
-      std::ranges::copy(from[i].bytes, to[i].bytes.begin());
+    const std::span<std::byte> read = from[i].bytes;
+    const std::span<std::byte> written = to[i].bytes;
+    if (from[i].device != nullptr && to[i].device != nullptr) {
+      within.push_back({.from = read.data(), .to = written.data(), .bytes = read.size()});
+    } else if (from[i].device != nullptr) {
+      device_gradients_->Report(read, written);
+    } else if (to[i].device != nullptr) {
+      device_gradients_->ToDevice(read, written);
     } else {
-      within.push_back(
-          {.from = from[i].bytes.data(), .to = to[i].bytes.data(), .bytes = from[i].bytes.size()});
+      std::ranges::copy(read, written.begin());
     }
   }
-  return within.empty() ? Status() : device_gradients_->Copy(within);
+  if (within.empty()) return {};
+  return device_gradients_->Copy(within);
 }
 
 Status BoundProgram::RestoreBuffers() { return CopyBuffers(committed_buffers_, live_buffers_); }
@@ -261,21 +251,9 @@ Status BoundProgram::CommitBuffers() { return CopyBuffers(live_buffers_, committ
 // `to` is empty unless this is shard 0.
 Status BoundProgram::SaveBuffers(std::span<std::byte> to) {
   if (to.empty()) return {};
-  if (device_gradients_) {
-    const StateDict saved = InHostMemory(live_buffers_, to);
-    for (std::size_t i = 0; i < saved.size(); ++i) {
-      const TensorView& from = live_buffers_[i];
-      if (from.device != nullptr) {
-        device_gradients_->Report(from.bytes, saved[i].bytes);
-      } else {
-        std::ranges::copy(from.bytes, saved[i].bytes.begin());
-      }
-    }
-    return {};
-  }
-  // The shard's forward has written them.
-  RETURN_IF_ERROR(MarkState());
-  return CopyAll(live_buffers_, InHostMemory(live_buffers_, to));
+  // The shard's forward has written them. Queued copies come after that by themselves.
+  if (!device_gradients_) RETURN_IF_ERROR(MarkState());
+  return CopyBuffers(live_buffers_, InHostMemory(live_buffers_, to));
 }
 
 }  // namespace pliant

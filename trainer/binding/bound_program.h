@@ -125,7 +125,7 @@ class BoundProgram final : public ProgramView {
                std::shared_ptr<DeviceMemory> device, std::shared_ptr<CudaGradients> gradients);
 
   const ShardWork& shard() const { return std::get<ShardWork>(*work()); }
-  // Copies buffers from one place to the other.
+  // Copies buffers from one place to another; on a device it only queues.
   Status CopyBuffers(const StateDict& from, const StateDict& to);
   Status AllocateBuffers();
   Status Prepare(const Work& work);
@@ -133,7 +133,6 @@ class BoundProgram final : public ProgramView {
   Status ShowNewBuffers(std::span<const std::byte> from);
   Status CommitBuffers();
   Status SaveBuffers(std::span<std::byte> to);
-  void Zero(std::span<float> out);
   // The state is complete with all work that the program has queued on the device.
   Status MarkState();
   // `kept`: whether the work's result was kept; on an error the program is refused instead.
@@ -146,6 +145,7 @@ class BoundProgram final : public ProgramView {
   GradientCells cells_;
   const std::shared_ptr<DeviceMemory> device_;
   const std::shared_ptr<CudaGradients> device_gradients_;
+  GradientArithmetic& arithmetic_;  // where the gradients are
   StateDict live_buffers_;
   StateDict committed_buffers_;  // each where its live one is
   std::vector<std::shared_ptr<std::byte>> buffer_memory_;

@@ -14,37 +14,36 @@
 namespace pliant {
 namespace {
 
-// Tensors of these numbers of elements, in host memory. nullptr: not handed in.
-Result<std::vector<const void*>> InHostMemory(std::span<const std::size_t> sizes,
-                                              std::span<const void* const> data,
-                                              const GradientFormat& format,
-                                              const ReadDevice& read_device) {
-  std::vector<const void*> host(data.begin(), data.end());
+using Given = CudaGradients::Given;
+
+// The tensors of these parameters, in host memory.
+Result<std::vector<Given>> InHostMemory(const BoundProgram& program, std::span<const Given> given,
+                                        const GradientFormat& format,
+                                        const ReadDevice& read_device) {
+  std::vector<Given> host(given.begin(), given.end());
   if (!format.on_device) return host;
   std::vector<std::span<const std::byte>> on_device;
-  for (std::size_t i = 0; i < data.size(); ++i) {
-    if (data[i] == nullptr) continue;
-    on_device.emplace_back(static_cast<const std::byte*>(data[i]), sizes[i] * SizeOf(format.dtype));
+  for (const Given& each : given) {
+    on_device.emplace_back(static_cast<const std::byte*>(each.data),
+                           program.gradient_sizes()[each.parameter] * SizeOf(format.dtype));
   }
   ASSIGN_OR_RETURN(const std::vector<const std::byte*> copies, read_device(on_device));
-  auto copy = copies.begin();
-  for (const void*& each : host)
-    if (each != nullptr) each = *copy++;
+  for (std::size_t i = 0; i < host.size(); ++i) host[i].data = copies[i];
   return host;
 }
 
-// Copies all of a shard's gradients and adds them to LeftOf at the same time, which saves a pass
-// over memory. False: not possible for these; nothing was written.
-bool AddAllScaled(BoundProgram& program, std::span<const void* const> data,
-                  const GradientFormat& format) {
-  if (format.dtype != DType::kFloat32 || !program.can_add()) return false;
-  if (std::ranges::contains(data, nullptr)) return false;
-  for (std::size_t i = 0; i < data.size(); ++i) {
-    AddScaled(program.LeftOf(i), static_cast<const float*>(data[i]),
-              static_cast<float>(format.scale), program.GradientOf(i));
-  }
-  program.Added();
-  return true;
+// The gradients that were handed in. nullptr: that parameter was not.
+std::vector<Given> GivenIn(std::span<const void* const> data) {
+  std::vector<Given> given;
+  for (std::size_t i = 0; i < data.size(); ++i)
+    if (data[i] != nullptr) given.push_back({.parameter = i, .data = data[i]});
+  return given;
+}
+
+// Whether all gradients of the shard are here, and their sums with LeftOf may be written at once,
+// which saves a pass over memory.
+bool AddsAll(const BoundProgram& program, std::span<const Given> given) {
+  return given.size() == program.parameters() && program.can_add();
 }
 
 std::optional<CudaKernels::Type> KernelTypeOf(DType dtype) {
@@ -60,45 +59,52 @@ std::optional<CudaKernels::Type> KernelTypeOf(DType dtype) {
   }
 }
 
-// Puts gradients, of which `given` names at least one, into the device's memory.
-Status PutOnDevice(BoundProgram& program, std::span<const CudaGradients::Given> given,
+Status PutOnDevice(BoundProgram& program, std::span<const Given> given,
                    const GradientFormat& format, const ReadDevice& read_device) {
   CudaGradients& device = *program.device_gradients();
-  const auto scale = static_cast<float>(format.scale);
   const auto type = KernelTypeOf(format.dtype);
   if (format.on_device && type) {
-    const bool add = given.size() == program.parameters() && program.can_add();
-    RETURN_IF_ERROR(device.Gather(
-        *type, given, scale, add ? program.left() : std::span<const float>(), program.gradient()));
+    const bool add = AddsAll(program, given);
+    RETURN_IF_ERROR(device.Gather(*type, given, static_cast<float>(format.scale),
+                                  add ? program.left() : std::span<const float>(),
+                                  program.gradient()));
     if (add) program.Added();
     return {};
   }
-  std::vector<std::size_t> sizes;
-  std::vector<const void*> data;
-  for (const auto& each : given) {
-    sizes.push_back(program.GradientOf(each.parameter).size());
-    data.push_back(each.data);
-  }
-  ASSIGN_OR_RETURN(const std::vector<const void*> host,
-                   InHostMemory(sizes, data, format, read_device));
-  for (std::size_t i = 0; i < given.size(); ++i) {
-    std::vector<float> scaled(sizes[i]);
-    PutScaled(host[i], format.dtype, format.scale, scaled);
-    device.ToDevice(std::as_bytes(std::span(scaled)),
-                    std::as_writable_bytes(program.GradientOf(given[i].parameter)));
+  ASSIGN_OR_RETURN(const std::vector<Given> host,
+                   InHostMemory(program, given, format, read_device));
+  for (const Given& each : host) {
+    const std::span<float> to = program.GradientOf(each.parameter);
+    std::vector<float> scaled(to.size());
+    PutScaled(each.data, format.dtype, format.scale, scaled);
+    device.ToDevice(std::as_bytes(std::span(scaled)), std::as_writable_bytes(to));
   }
   return {};
 }
 
-Status PutInHost(BoundProgram& program, std::span<const void* const> data,
-                 const GradientFormat& format, const ReadDevice& read_device) {
-  ASSIGN_OR_RETURN(const std::vector<const void*> host,
-                   InHostMemory(program.gradient_sizes(), data, format, read_device));
-  if (AddAllScaled(program, host, format)) return {};
-  for (std::size_t i = 0; i < host.size(); ++i) {
-    if (host[i] != nullptr) PutScaled(host[i], format.dtype, format.scale, program.GradientOf(i));
+Status PutInHost(BoundProgram& program, std::span<const Given> given, const GradientFormat& format,
+                 const ReadDevice& read_device) {
+  ASSIGN_OR_RETURN(const std::vector<Given> host,
+                   InHostMemory(program, given, format, read_device));
+  const bool add = format.dtype == DType::kFloat32 && AddsAll(program, host);
+  for (const Given& each : host) {
+    const std::span<float> to = program.GradientOf(each.parameter);
+    if (add) {
+      AddScaled(program.LeftOf(each.parameter), static_cast<const float*>(each.data),
+                static_cast<float>(format.scale), to);
+    } else {
+      PutScaled(each.data, format.dtype, format.scale, to);
+    }
   }
+  if (add) program.Added();
   return {};
+}
+
+Status Put(BoundProgram& program, std::span<const Given> given, const GradientFormat& format,
+           const ReadDevice& read_device) {
+  if (given.empty()) return {};
+  const auto put = program.device_gradients() != nullptr ? PutOnDevice : PutInHost;
+  return put(program, given, format, read_device);
 }
 
 template <typename Bits, typename Value>
@@ -112,32 +118,17 @@ void PutScaledAs(const void* data, float scale, std::span<float> to, const Value
 Status PutGradient(BoundProgram& program, std::size_t parameter, const void* data,
                    const GradientFormat& format, const ReadDevice& read_device) {
   RETURN_IF_ERROR(program.CheckNotReady(parameter, 1));
-  const std::span<float> to = program.GradientOf(parameter);
-  if (data == nullptr && !to.empty()) return Invalid("data is NULL");
-  if (program.device_gradients() != nullptr) {
-    const CudaGradients::Given given{.parameter = parameter, .data = data};
-    RETURN_IF_ERROR(PutOnDevice(program, {&given, 1}, format, read_device));
-  } else {
-    ASSIGN_OR_RETURN(const std::vector<const void*> host,
-                     InHostMemory(std::array{to.size()}, {&data, 1}, format, read_device));
-    PutScaled(host.front(), format.dtype, format.scale, to);
-  }
+  if (data == nullptr && !program.GradientOf(parameter).empty()) return Invalid("data is NULL");
+  const Given given{.parameter = parameter, .data = data};
+  RETURN_IF_ERROR(Put(program, {&given, data == nullptr ? 0U : 1U}, format, read_device));
   return program.GradientsReady(parameter, 1);
 }
 
 Status PutGradients(BoundProgram& program, std::span<const void* const> data,
                     const GradientFormat& format, const ReadDevice& read_device) {
-  for (std::size_t i = 0; i < data.size(); ++i) {
-    if (data[i] != nullptr) RETURN_IF_ERROR(program.CheckNotReady(i, 1));
-  }
-  if (program.device_gradients() != nullptr) {
-    std::vector<CudaGradients::Given> given;
-    for (std::size_t i = 0; i < data.size(); ++i)
-      if (data[i] != nullptr) given.push_back({.parameter = i, .data = data[i]});
-    if (!given.empty()) RETURN_IF_ERROR(PutOnDevice(program, given, format, read_device));
-  } else {
-    RETURN_IF_ERROR(PutInHost(program, data, format, read_device));
-  }
+  const std::vector<Given> given = GivenIn(data);
+  for (const Given& each : given) RETURN_IF_ERROR(program.CheckNotReady(each.parameter, 1));
+  RETURN_IF_ERROR(Put(program, given, format, read_device));
   // Only after all were copied; one call for each run of adjacent parameters.
   for (std::size_t first = 0, i = 0; i <= data.size(); ++i) {
     if (i < data.size() && data[i] != nullptr) continue;
@@ -154,10 +145,10 @@ Result<double> GradientNorm(BoundProgram& program, std::span<const void* const> 
     for (const void* const tensor : data) tensors.push_back(static_cast<const float*>(tensor));
     return program.device_gradients()->Norm(tensors);
   }
-  ASSIGN_OR_RETURN(const std::vector<const void*> host,
-                   InHostMemory(program.gradient_sizes(), data, format, read_device));
-  std::vector<const float*> tensors;
-  for (const void* const tensor : host) tensors.push_back(static_cast<const float*>(tensor));
+  ASSIGN_OR_RETURN(const std::vector<Given> host,
+                   InHostMemory(program, GivenIn(data), format, read_device));
+  std::vector<const float*> tensors(data.size());
+  for (const Given& each : host) tensors[each.parameter] = static_cast<const float*>(each.data);
   const FloatEnvironment environment;  // this is the program's thread
   return std::sqrt(GradientSquare::Of(program.cells(), program.gradient_sizes(), tensors));
 }

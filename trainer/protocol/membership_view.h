@@ -93,6 +93,7 @@ class MembershipView {
   bool entry_put_off() const { return entry_.has_value(); }
   std::optional<Membership> TakeEntry() { return std::exchange(entry_, std::nullopt); }
   void PutOffLoss(Loss loss);
+  bool loss_put_off() const { return loss_.has_value(); }
   std::optional<Loss> TakeLoss() { return std::exchange(loss_, std::nullopt); }
 
   // ---- Peers ----

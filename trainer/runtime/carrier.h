@@ -50,6 +50,7 @@ class Carrier {
   // The learner begins the ticks of a membership, or leaves it. Leaving twice is harmless.
   void Enter(int rank, int world_size);
   void Leave();
+  bool entered() const { return now_.has_value(); }
 
   // For this learner's trailer.
   std::optional<RoundsReport> Report() const;

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <optional>
 #include <utility>
@@ -26,6 +29,12 @@ struct MissedTick {
   std::optional<EvaluationTask> evaluation;  // ended by this tick, if the program wants its result
   Position after;
 };
+
+// How many ticks the others may be ahead of a member that catches up. `backlog_bytes`: its memory
+// for gradients.
+inline Tick MaxBacklog(std::size_t backlog_bytes, std::uint64_t gradient_elements) {
+  return std::clamp<Tick>(backlog_bytes / std::max<std::uint64_t>(gradient_elements * 4, 1), 4, 64);
+}
 
 // The catch-up of a member that lacks its membership's state. It receives the state from the
 // members that hold it, one slice from each, and applies the ticks that they have completed since

@@ -42,7 +42,8 @@ void CoordinatorSession::OnCoordinatorMessage(CoordinatorMessage message) {
   if (const auto* const welcome = std::get_if<Welcome>(&message)) return OnWelcome(*welcome);
   // The term is checked once, in Welcome: memberships that the coordinator passes on may come from
   // an earlier one.
-  if (welcomed_ || std::holds_alternative<Refused>(message)) owner_.Obey(message);
+  if (welcomed_ || std::holds_alternative<Refused>(message))
+    tasks_.Handle([&] { owner_.Obey(message); });
 }
 
 void CoordinatorSession::OnWelcome(const Welcome& welcome) {

@@ -20,7 +20,8 @@ class CoordinatorSession final : public CoordinatorHandler {
     // previous connection, or with the coordinator that read it.
     virtual std::vector<LearnerMessage> Greeting() = 0;
     virtual Progress MakeProgress() = 0;
-    // Carries out a message, not a Welcome, of a coordinator that is obeyed.
+    // Carries out a message, not a Welcome, of a coordinator that is obeyed. Called as a handler of
+    // the tasks.
     virtual void Obey(const CoordinatorMessage& message) = 0;
   };
 

@@ -1,5 +1,6 @@
 #include "trainer/runtime/device_gradients.h"
 
+#include <type_traits>
 #include <utility>
 
 #include "trainer/collective/float_loops.h"
@@ -26,7 +27,12 @@ DeviceGradients::DeviceGradients(GradientAccumulator accumulator, GradientDevice
 
 std::unique_ptr<TickSide> DeviceGradients::NewTick(const TickWork& work, TickControl& control,
                                                    TickSide::OnPart on_part) {
-  return std::make_unique<DeviceTick>(memory(), accumulator(), work, control, std::move(on_part));
+  const auto make = [&]<typename Tick>(std::type_identity<Tick>) -> std::unique_ptr<TickSide> {
+    return std::make_unique<Tick>(memory(), accumulator(), work, control, std::move(on_part));
+  };
+  if (!work.device_step) return make(std::type_identity<DeviceTick>());
+  if (work.device_step->rounds) return make(std::type_identity<RoundsTick>());
+  return make(std::type_identity<WholeDeviceTick>());
 }
 
 void DeviceGradients::CopyNodes(std::vector<HeldNode>& nodes) {

@@ -51,25 +51,7 @@ void DeviceTick::OnFinished(std::size_t task, ShardResult&) {
   });
 }
 
-void DeviceTick::Begin() {
-  if (!work_.device_step || !work_.device_step->rounds) return;
-  const DeviceStep& step = *work_.device_step;
-  mean_ = memory_.means.Take();
-  begun_ = memory_.device.rounds();
-  begun_->Begin({.plan = step.rounds,
-                 .all_reduce = step.all_reduce,
-                 .buckets = BucketLayout(mean_.view().size(), work_.buckets),
-                 .divisor = step.divisor,
-                 .mean = mean_});
-}
-
 void DeviceTick::HandOut(const HeldNode& node, std::uint32_t bucket) {
-  if (begun_ != nullptr) {
-    if (blocks_.empty() || blocks_.back().node != node.node) blocks_.push_back(node);
-    // Blocks finish in order: a bucket that is final in the last one is final in all.
-    if (blocks_.size() == work_.device_step->rounds->own().size()) begun_->Add(blocks_, bucket);
-    return;
-  }
   const ElementRange range = accumulator_.buckets().RangeOf(bucket);
   FloatBuffer& copy = copies_[node.node];
   if (!copy) copy = memory_.sums.Take();
@@ -82,26 +64,8 @@ void DeviceTick::HandOut(const HeldNode& node, std::uint32_t bucket) {
   });
 }
 
-void DeviceTick::End(bool whole, TickOutput& output) {
+void DeviceTick::End(bool /*whole*/, TickOutput& output) {
   if (work_.kind != TickKind::kTrain) return;
-  if (begun_ != nullptr && whole) {
-    const std::uint32_t buckets = accumulator_.buckets().count();
-    if (work_.blocks.empty())
-      for (std::uint32_t bucket = 0; bucket < buckets; ++bucket) begun_->Add({}, bucket);
-    output.mean = mean_;
-    return;
-  }
-  if (whole && work_.device_step) {
-    std::vector<NodeIndex> nodes;
-    std::vector<std::span<const float>> sums;
-    for (const HeldNode& node : accumulator_.finished()) {
-      nodes.push_back(node.node);
-      sums.emplace_back(node.sum.view());
-    }
-    output.mean = memory_.means.Take();
-    return memory_.device.Mean(LevelsOf(work_.logical_shards, nodes), sums,
-                               work_.device_step->divisor, output.mean.view());
-  }
   accumulator_.CopySums(output.nodes);
   for (HeldNode& node : output.nodes) {
     FloatBuffer& copy = copies_[node.node];
@@ -143,6 +107,53 @@ void DeviceTick::Complete(TickOutput& output) const {
   if (checked_)
     output.checked_shard = DigestOfShard(*checksum_, checked_->buffers,
                                          WithThatFollow(checked_->task, checked_->sums));
+}
+
+// ---- A whole step ----
+
+void WholeDeviceTick::End(bool whole, TickOutput& output) {
+  if (!whole) return DeviceTick::End(whole, output);
+  std::vector<NodeIndex> nodes;
+  std::vector<std::span<const float>> sums;
+  for (const HeldNode& node : accumulator().finished()) {
+    nodes.push_back(node.node);
+    sums.emplace_back(node.sum.view());
+  }
+  output.mean = to().means.Take();
+  to().device.Mean(LevelsOf(work().logical_shards, nodes), sums, work().device_step->divisor,
+                   output.mean.view());
+}
+
+// ---- In rounds ----
+
+void RoundsTick::Begin() {
+  const DeviceStep& step = *work().device_step;
+  mean_ = to().means.Take();
+  blocks_of_step_ = step.rounds->own().size();
+  begun_ = to().device.rounds();
+  begun_->Begin({.plan = step.rounds,
+                 .all_reduce = step.all_reduce,
+                 .buckets = BucketLayout(mean_.view().size(), work().buckets),
+                 .divisor = step.divisor,
+                 .mean = mean_});
+}
+
+void RoundsTick::AbortExchange() const {
+  to().device.rounds()->Abort([] {});
+}
+
+void RoundsTick::HandOut(const HeldNode& node, std::uint32_t bucket) {
+  if (blocks_.empty() || blocks_.back().node != node.node) blocks_.push_back(node);
+  // Blocks finish in order: a bucket that is final in the last one is final in all.
+  if (blocks_.size() == blocks_of_step_) begun_->Add(blocks_, bucket);
+}
+
+void RoundsTick::End(bool whole, TickOutput& output) {
+  if (!whole) return DeviceTick::End(whole, output);
+  const std::uint32_t buckets = accumulator().buckets().count();
+  if (work().blocks.empty())
+    for (std::uint32_t bucket = 0; bucket < buckets; ++bucket) begun_->Add({}, bucket);
+  output.mean = mean_;
 }
 
 }  // namespace pliant

@@ -16,7 +16,10 @@ namespace pliant {
 
 // A tick whose gradients are on a device. It queues copies of the results to the host behind the
 // work that makes them, and completes the tick's output when they are there. Lives until then.
-class DeviceTick final : public TickSide {
+//
+// By itself it is a tick whose gradients travel in frames: a finished bucket is handed out when its
+// copy is on the host.
+class DeviceTick : public TickSide {
  public:
   struct Memory {
     GradientDevice& device;
@@ -25,16 +28,14 @@ class DeviceTick final : public TickSide {
     BufferPool& means;  // of the device
   };
 
-  // All of these outlive it. A part is handed out when its copy is on the host; in rounds, not at
-  // all.
+  // All of these outlive it.
   DeviceTick(Memory memory, GradientAccumulator& accumulator, const TickWork& work,
              TickControl& control, OnPart on_part);
 
-  void Begin() override;
+  void Begin() override {}
   MemorySource& memory() override { return memory_.device.memory(); }
   MutableBytes TakeBuffers(std::size_t bytes) override { return memory_.pinned.Take(bytes); }
-  // The last bucket of a step that nobody else needs is known when the step is whole.
-  bool hands_out() const override { return !work_.device_step || work_.device_step->rounds; }
+  bool hands_out() const override { return true; }
   bool needs_whole_leaves() const override { return work_.measure; }
   void Offer(std::size_t task, ShardWork& work) override;
   void OnLeaf(std::size_t task, std::span<const float> leaf) override;
@@ -43,12 +44,16 @@ class DeviceTick final : public TickSide {
              const ShardSums& sums, TickOutput& output) override;
   void OnFinished(std::size_t task, ShardResult& result) override;
   void End(bool whole, TickOutput& output) override;
-  GradientRounds* rounds() const override { return begun_; }
   void Complete(TickOutput& output) const override;
 
   // Queues copies of all sums of `accumulator` to memory of the host: the nodes of the output.
   static void CopyNodes(const GradientAccumulator& accumulator, const Memory& memory,
                         std::vector<HeldNode>& nodes);
+
+ protected:
+  const Memory& to() const { return memory_; }
+  GradientAccumulator& accumulator() const { return accumulator_; }
+  const TickWork& work() const { return work_; }
 
  private:
   struct Checked {
@@ -60,7 +65,7 @@ class DeviceTick final : public TickSide {
   // The sums of a shard, of which the device may have written some.
   ShardSums WithThatFollow(std::size_t task, ShardSums sums) const;
 
-  Memory memory_;
+  const Memory memory_;
   GradientAccumulator& accumulator_;
   const TickWork& work_;
   TickControl& control_;
@@ -73,9 +78,34 @@ class DeviceTick final : public TickSide {
   std::uint64_t* checksum_ = nullptr;        // of its gradient; pinned
   std::span<double> lanes_;                  // of each task's gradient, if it is measured
   std::map<NodeIndex, FloatBuffer> copies_;  // of blocks' sums
+};
+
+// A step of which this learner computes all shards: the mean is made where the sums are.
+class WholeDeviceTick final : public DeviceTick {
+ public:
+  using DeviceTick::DeviceTick;
+
+  // Nobody else needs a bucket: it is known when the step is whole.
+  bool hands_out() const override { return false; }
+  void End(bool whole, TickOutput& output) override;
+};
+
+// A step whose gradients the devices of all ranks exchange in rounds.
+class RoundsTick final : public DeviceTick {
+ public:
+  using DeviceTick::DeviceTick;
+
+  void Begin() override;
+  void HandOut(const HeldNode& node, std::uint32_t bucket) override;
+  void End(bool whole, TickOutput& output) override;
+  GradientRounds* rounds() const override { return begun_; }
+  void AbortExchange() const override;
+
+ private:
   GradientRounds* begun_ = nullptr;
-  FloatBuffer mean_;              // of the rounds
-  std::vector<HeldNode> blocks_;  // in rounds: those of which some bucket is final
+  FloatBuffer mean_;
+  std::size_t blocks_of_step_ = 0;  // of this rank
+  std::vector<HeldNode> blocks_;    // those of which some bucket is final
 };
 
 }  // namespace pliant

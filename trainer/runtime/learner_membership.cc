@@ -5,11 +5,11 @@
 
 #include "base/log.h"
 #include "trainer/data/batch_rule.h"
-#include "trainer/runtime/learner_loop_impl.h"
+#include "trainer/runtime/learner_loop.h"
 
 namespace pliant {
 
-void LearnerLoop::Impl::OnLoss(Loss loss) {
+void LearnerLoop::OnLoss(Loss loss) {
   if (phase_ == Phase::kDraining || phase_ == Phase::kFinishing) {
     // Rank 0 completes the checkpoint or the model: it is needed. The others may go when their part
     // is done.
@@ -17,12 +17,12 @@ void LearnerLoop::Impl::OnLoss(Loss loss) {
       Stop(std::move(loss));
     return;
   }
-  if (!IsMember()) return;
-  if (!committing()) return Stop(std::move(loss));
+  if (!IsMember(phase_)) return;
+  if (!training_ || !training_->committing()) return Stop(std::move(loss));
   view_.PutOffLoss(std::move(loss));
 }
 
-void LearnerLoop::Impl::Stop(Loss loss) {
+void LearnerLoop::Stop(Loss loss) {
   log::Warning("stopped",
                {{"membership", ToString(view_.current().id)},
                 {"tick", state_.applied()},
@@ -45,22 +45,19 @@ void LearnerLoop::Impl::Stop(Loss loss) {
   if (done()) final_model_.Poll();
 }
 
-void LearnerLoop::Impl::EnterNow() {
-  if (std::optional<Membership> entry = view_.TakeEntry()) Then(EnterStep{*std::move(entry)});
-}
-
 // ---- Proposals ----
 
-void LearnerLoop::Impl::Propose(Membership membership, std::optional<MembershipId> replaces) {
+void LearnerLoop::Propose(Membership membership, std::optional<MembershipId> replaces) {
   if (!view_.Propose(std::move(membership), replaces)) return;
   peers_.DropUnneeded();
   peers_.Connect(view_.proposal()->membership);
   CheckPrepared();
   // The commit may have been waiting for a member that catches up; a leave overrides that.
-  if (phase_ == Phase::kTicking && !catching_up() && !view_.entry_put_off()) Then(Step::kCommit);
+  if (phase_ == Phase::kTicking && !catching_up() && !view_.entry_put_off())
+    moves_.Then(SimpleMove::kCommit);
 }
 
-void LearnerLoop::Impl::CheckPrepared() {
+void LearnerLoop::CheckPrepared() {
   const auto& proposal = view_.proposal();
   if (!proposal || !peers_.ConnectedToAll(proposal->membership)) return;
   if (view_.SetPrepared()) session_.Send(Prepared{proposal->membership.id});
@@ -68,11 +65,12 @@ void LearnerLoop::Impl::CheckPrepared() {
 
 // ---- Entering ----
 
-void LearnerLoop::Impl::Enter(Membership membership, std::vector<Member> before) {
+void LearnerLoop::Enter(Membership membership, std::vector<Member> before) {
   if (!view_.MayEnter(membership.id)) return;
   ticks_.Abort();
-  if (training_ && !committing()) training_->EndCatchUp();
-  if (committing() || loading_ || ticks_.aborting() || catching_up()) {
+  const bool committing = training_ && training_->committing();
+  if (training_ && !committing) training_->EndCatchUp();
+  if (committing || loading_ || ticks_.aborting() || catching_up()) {
     // This learner's state is changing. It enters after that, so that it announces the final state.
     if (ticks_.aborting()) carrier_.Leave();  // limits how long the abort of its rounds may take
     peers_.Connect(membership);
@@ -93,20 +91,14 @@ void LearnerLoop::Impl::Enter(Membership membership, std::vector<Member> before)
   states_.Clear();
   // With another number of ranks the samples are cut differently.
   if (!split_.bitwise()) ticks_.ForgetPartial();
+  OpeningRun::Owner& owner = *this;
   opening_.emplace(OpeningRun::Options{.membership = view_.current().id,
                                        .world_size = view_.current().world_size(),
                                        .self = view_.rank(),
                                        .job = JobOf(state_.schedule.spec()),
                                        .bitwise = split_.bitwise(),
                                        .timeout = options_.opening_timeout},
-                   OpeningRun::Parts{.tasks = tasks_,
-                                     .compute = parts_.compute,
-                                     .checkpointer = parts_.checkpointer,
-                                     .schedule = state_.schedule,
-                                     .peers = peers_,
-                                     .states = states_,
-                                     .volume_retry = volume_retry_,
-                                     .owner = *this},
+                   context_, owner,
                    StateSummary{.position = state_.own,
                                 .current = by_boundary,
                                 .finished = ticks_.partial().node_indices()});
@@ -118,19 +110,17 @@ void LearnerLoop::Impl::Enter(Membership membership, std::vector<Member> before)
   TakeEarlyFramesSoon();
 }
 
-void LearnerLoop::Impl::SwitchTo(const Membership& membership) {
-  if (membership.members.empty() || !membership.RankOf(options_.self)) return Release(membership);
-  // A member that catches up does not hold the state of this boundary.
-  if (catching_up()) return Then(EnterStep{membership});
-  Enter(membership, view_.MembersToAnswerFor(membership, training_->in_sync()));
-}
-
-// The next membership does not name this learner.
-void LearnerLoop::Impl::Release(const Membership& membership) {
+void LearnerLoop::SwitchTo(const Membership& membership) {
+  const bool all_leave = membership.members.empty();
+  if (!all_leave && membership.RankOf(options_.self)) {
+    // A member that catches up does not hold the state of this boundary.
+    if (catching_up()) return moves_.Then(EnterMove{membership});
+    return Enter(membership, view_.MembersToAnswerFor(membership, training_->in_sync()));
+  }
   training_->Leave();
   view_.Release(membership);
   session_.Send(Entered{.membership = membership, .applied_ticks = state_.own.applied_ticks});
-  if (membership.members.empty()) return Then(Step::kDrain);
+  if (all_leave) return moves_.Then(SimpleMove::kDrain);
   log::Info("released", {{"membership", ToString(membership.id)}, {"tick", state_.applied()}});
   phase_ = Phase::kReleased;
   TakeEarlyFramesSoon();
@@ -138,14 +128,7 @@ void LearnerLoop::Impl::Release(const Membership& membership) {
 
 // ---- The opening ----
 
-void LearnerLoop::Impl::OnAbsent(const std::vector<int>& ranks) {
-  Loss loss{.accused = {}, .cause = "no connection"};
-  for (const int rank : ranks) loss.accused.push_back(view_.member(rank));
-  std::ranges::sort(loss.accused);
-  Then(StopStep{std::move(loss)});
-}
-
-void LearnerLoop::Impl::LoadState(std::shared_ptr<const StateCopy> state, StateSummary holding) {
+void LearnerLoop::LoadState(std::shared_ptr<const StateCopy> state, StateSummary holding) {
   loading_ = true;
   parts_.compute.LoadState(std::move(state), tasks_.Guard<Status>([this, holding](Status status) {
     loading_ = false;
@@ -154,50 +137,38 @@ void LearnerLoop::Impl::LoadState(std::shared_ptr<const StateCopy> state, StateS
     state_.RecordStopRequest(parts_.compute, state_.applied());
     state_.max_applied = std::max(state_.max_applied, state_.applied());
     ticks_.ForgetPartial();
-    if (view_.entry_put_off()) return EnterNow();
+    if (view_.entry_put_off()) return moves_.Then(SimpleMove::kEnterPutOff);
     if (opening_) opening_->OnLoaded(holding);
   }));
 }
 
 // ---- Training ----
 
-void LearnerLoop::Impl::BeginTraining() {
+void LearnerLoop::BeginTraining() {
   phase_ = Phase::kTicking;
-  training_.emplace(Training::Options{.state_bytes = state_bytes_,
-                                      .state_slice_bytes = options_.state_slice_bytes,
-                                      .max_backlog = max_backlog_,
-                                      .unix_offset_seconds = options_.unix_offset_seconds},
-                    Training::Parts{.tasks = tasks_,
-                                    .compute = parts_.compute,
-                                    .metrics = parts_.metrics,
-                                    .ledger = parts_.ledger,
-                                    .split = split_,
-                                    .view = view_,
-                                    .peers = peers_,
-                                    .states = states_,
-                                    .ticks = ticks_,
-                                    .carrier = carrier_,
-                                    .session = session_,
-                                    .stats = stats_,
-                                    .state = state_,
-                                    .owner = *this},
-                    opening_->opening());
+  Training::Owner& owner = *this;
+  training_.emplace(
+      Training::Options{.state_slice_bytes = options_.state_slice_bytes,
+                        .max_backlog = MaxBacklog(options_.backlog_bytes,
+                                                  parts_.compute.info().gradient_elements),
+                        .unix_offset_seconds = options_.unix_offset_seconds},
+      context_, ticks_, carrier_, owner, opening_->opening());
   opening_.reset();
   training_->Begin();
   if (catching_up()) session_.SendProgress();  // now: another learner may wait to leave
-  if (!state_.at_the_end()) return Then(Step::kBeginTick);
+  if (!state_.at_the_end()) return moves_.Then(SimpleMove::kBeginTick);
   if (done()) training_->ReportOpened();
-  Then(Step::kFinish);
+  moves_.Then(SimpleMove::kFinish);
 }
 
-Trailer LearnerLoop::Impl::TrailerHead(const TickPlan& plan) {
+Trailer LearnerLoop::TrailerHead(const TickPlan& plan) {
   const DataSpec& spec = state_.schedule.spec();
   const bool decides = view_.rank() == 0 && plan.last_of_epoch && spec.max_doublings > 0;
   return {.shards = {},
           .save = view_.rank() == 0 && checkpoints_.Due(plan, state_.applied() + 1),
           // Without a coordinator nobody arranges who continues: if all have to leave, they save
           // and exit.
-          .may_drain = drain_vote_ || (gone_by_ && !session_.linked()),
+          .may_drain = leaving_ && (leaving_->drain_vote || !session_.linked()),
           // All follow rank 0, also those that catch up and do not know the state yet.
           .doublings = decides
                            ? std::optional(NextDoublings(spec, plan.doublings, state_.own.noise))
@@ -206,25 +177,25 @@ Trailer LearnerLoop::Impl::TrailerHead(const TickPlan& plan) {
 }
 
 // A member that received news of a leaver did not wait: it has begun the next tick.
-bool LearnerLoop::Impl::OthersContinue() const {
+bool LearnerLoop::OthersContinue() const {
   return std::ranges::any_of(early_.frames(), [&](const EarlyFrames::Held& held) {
     const FrameHeader& header = held.frame.header;
     return header.membership == view_.current().id && header.tick > state_.applied();
   });
 }
 
-void LearnerLoop::Impl::OnBoundary(const TickOutcome& outcome) {
-  if (view_.entry_put_off()) return EnterNow();
-  if (state_.at_the_end()) return Then(Step::kFinish);
+void LearnerLoop::OnBoundary(const TickOutcome& outcome) {
+  if (view_.entry_put_off()) return moves_.Then(SimpleMove::kEnterPutOff);
+  if (state_.at_the_end()) return moves_.Then(SimpleMove::kFinish);
   if (outcome.save) {
     SaveCheckpoint(training_->CheckpointSlices(options_.checkpoint_slice_bytes), [](bool) {});
   }
   if (outcome.announced && outcome.announced->id > view_.current().id) {
-    return Then(SwitchStep{*outcome.announced});
+    return moves_.Then(SwitchMove{*outcome.announced});
   }
-  if (outcome.may_drain) return Then(Step::kDrain);
-  if (std::optional<Loss> loss = view_.TakeLoss()) return Then(StopStep{*std::move(loss)});
-  Then(Step::kBeginTick);
+  if (outcome.may_drain) return moves_.Then(SimpleMove::kDrain);
+  if (std::optional<Loss> loss = view_.TakeLoss()) return moves_.Then(StopMove{*std::move(loss)});
+  moves_.Then(SimpleMove::kBeginTick);
 }
 
 }  // namespace pliant

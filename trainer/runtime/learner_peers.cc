@@ -1,27 +1,25 @@
 #include <optional>
 #include <utility>
 
-#include "trainer/runtime/learner_loop_impl.h"
+#include "trainer/runtime/learner_loop.h"
 
 namespace pliant {
 
 // ---- Connections ----
 
-void LearnerLoop::Impl::OnPeerConnected(const LearnerId& peer) {
-  if (phase_ == Phase::kExited) return;
-  CheckPrepared();
-  const std::optional<int> rank = view_.RankOf(peer);
-  if (opening_ && rank) opening_->OnConnected(*rank);
-  CarryOut();
+void LearnerLoop::OnPeerConnected(const LearnerId& peer) {
+  tasks_.Handle([&] {
+    CheckPrepared();
+    const std::optional<int> rank = view_.RankOf(peer);
+    if (opening_ && rank) opening_->OnConnected(*rank);
+  });
 }
 
-void LearnerLoop::Impl::OnPeerLost(const LearnerId& peer, const PeerLoss& loss) {
-  if (phase_ == Phase::kExited) return;
-  HandleLost(peer, loss);
-  CarryOut();
+void LearnerLoop::OnPeerLost(const LearnerId& peer, const PeerLoss& loss) {
+  tasks_.Handle([&] { HandleLost(peer, loss); });
 }
 
-void LearnerLoop::Impl::HandleLost(const LearnerId& peer, const PeerLoss& loss) {
+void LearnerLoop::HandleLost(const LearnerId& peer, const PeerLoss& loss) {
   if (const auto& proposal = view_.proposal()) {
     for (const Member& member : proposal->membership.members) {
       if (member.id == peer) peers_.Connect(member);
@@ -31,32 +29,30 @@ void LearnerLoop::Impl::HandleLost(const LearnerId& peer, const PeerLoss& loss) 
   if (!rank) return;
   switch (phase_) {
     case Phase::kOpening:
-      if (!opening_->OnLost(*rank)) return OnViolation(*rank, loss.reason);
+      if (!opening_->OnLost(*rank)) return moves_.Accuse(peer, loss.reason);
       return peers_.Connect(view_.current().members[static_cast<std::size_t>(*rank)]);
     case Phase::kTicking:
     case Phase::kDraining:
     case Phase::kFinishing:
-      return Then(LossStep{{.accused = {peer}, .cause = loss.reason}});
+      return moves_.Then(LossMove{{.accused = {peer}, .cause = loss.reason}});
     default:
       return;
   }
 }
 
-MutableBytes LearnerLoop::Impl::ReceiveBufferFor(const LearnerId& peer, const FrameHeader& header,
-                                                 std::size_t bytes) {
+MutableBytes LearnerLoop::ReceiveBufferFor(const LearnerId& peer, const FrameHeader& header,
+                                           std::size_t bytes) {
   if (phase_ != Phase::kTicking) return {};
   const std::optional<int> rank = view_.RankOf(peer);
   return rank ? ticks_.ReceiveBufferFor(*rank, header, bytes) : MutableBytes{};
 }
 
-void LearnerLoop::Impl::OnFrame(const LearnerId& peer, Frame frame) {
+void LearnerLoop::OnFrame(const LearnerId& peer, Frame frame) {
   stats_.bytes_received += frame.payload.view.size();
-  Take(peer, std::move(frame));
-  CarryOut();
+  tasks_.Handle([&] { Take(peer, std::move(frame)); });
 }
 
-void LearnerLoop::Impl::Take(const LearnerId& peer, Frame frame) {
-  if (phase_ == Phase::kExited) return;
+void LearnerLoop::Take(const LearnerId& peer, Frame frame) {
   using Disposition = MembershipView::Disposition;
   switch (view_.DispositionOf(frame.header, {.stopped = phase_ == Phase::kStopped,
                                              .released = phase_ == Phase::kReleased,
@@ -67,7 +63,7 @@ void LearnerLoop::Impl::Take(const LearnerId& peer, Frame frame) {
       return Hold(peer, std::move(frame));
     case Disposition::kHoldAndEnter:
       Hold(peer, std::move(frame));
-      return Then(EnterStep{view_.proposal()->membership});
+      return moves_.Then(EnterMove{view_.proposal()->membership});
     case Disposition::kSetFree:
       phase_ = Phase::kIdle;
       return LeaveWhenFree();
@@ -76,44 +72,34 @@ void LearnerLoop::Impl::Take(const LearnerId& peer, Frame frame) {
   }
 }
 
-void LearnerLoop::Impl::Hold(const LearnerId& peer, Frame frame) {
+void LearnerLoop::Hold(const LearnerId& peer, Frame frame) {
   const bool to_come = view_.ComesEarly(frame.header);
   if (early_.Hold(peers_.Shared(peer), std::move(frame), to_come)) return;
   const PeerLoss loss{.reason = "it sent more early frames than the protocol allows"};
-  if (view_.RankOf(peer)) return Then(LossStep{{.accused = {peer}, .cause = loss.reason}});
+  if (view_.RankOf(peer)) return moves_.Then(LossMove{{.accused = {peer}, .cause = loss.reason}});
   const LearnerId lost = peer;  // a copy: `peer` may end with the connection
   peers_.Disconnect(lost);
   HandleLost(lost, loss);
 }
 
 // Not within this call: early frames may lead to the next membership.
-void LearnerLoop::Impl::TakeEarlyFramesSoon() {
+void LearnerLoop::TakeEarlyFramesSoon() {
   if (std::exchange(early_due_, true)) return;
   tasks_.After(Duration::zero(), [this] {
     early_due_ = false;
-    Then(Step::kAdvanceOpening);
-    Then(Step::kTakeEarlyFrames);
+    moves_.Then(SimpleMove::kAdvanceOpening);
+    moves_.Then(SimpleMove::kTakeEarlyFrames);
   });
 }
 
-void LearnerLoop::Impl::TakeEarlyFrames() {
-  const MembershipId known = view_.newest()->id;
-  // Some frames are held again: those of a later tick, which takes them when it begins.
-  for (EarlyFrames::Held& held : early_.TakeAll()) {
-    if (held.frame.header.membership < known) continue;
-    Take(*held.peer, std::move(held.frame));
-    CarryOut();
-  }
-}
-
-void LearnerLoop::Impl::Deliver(const LearnerId& peer, const Frame& frame) {
+void LearnerLoop::Deliver(const LearnerId& peer, const Frame& frame) {
   const std::optional<int> rank = view_.RankOf(peer);
   if (!rank) return;
   switch (frame.header.kind) {
     case FrameKind::kOpen:
       if (!opening_) return;
       if (const Status status = opening_->OnOpenFrame(*rank, frame); !status) {
-        OnViolation(*rank, status.error().message);
+        moves_.Accuse(peer, status.error().message);
       }
       return;
     case FrameKind::kOpened:
@@ -132,12 +118,13 @@ void LearnerLoop::Impl::Deliver(const LearnerId& peer, const Frame& frame) {
     case FrameKind::kCommunicator:
       if (!training_) return;
       if (const Status status = carrier_.OnOffer(*rank, frame); !status)
-        Then(LossStep{{.accused = {peer}, .cause = status.error().message}});  // after a commit
+        moves_.Then(
+            LossMove{{.accused = {peer}, .cause = status.error().message}});  // after a commit
       return;
     case FrameKind::kSliceFailed:
       return checkpoints_.OnSliceFailed(peer, DecodeSliceFailure(frame));
     case FrameKind::kAbort:
-      return Then(LossStep{{.cause = peer.name + " aborted the membership"}});
+      return moves_.Then(LossMove{{.cause = peer.name + " aborted the membership"}});
     case FrameKind::kFinished: {
       if (*rank != 0) return;
       const auto text = frame.payload.view;
@@ -148,19 +135,20 @@ void LearnerLoop::Impl::Deliver(const LearnerId& peer, const Frame& frame) {
         return Exit({.reason = LeftReason::kDrained, .message = "left with a checkpoint"});
       }
       // Rank 0 is at the end already; this member will be.
-      if (IsMember()) Hold(peer, frame);
+      if (IsMember(phase_)) Hold(peer, frame);
       return;
     }
     case FrameKind::kNode:
     case FrameKind::kRoot:
     case FrameKind::kBuffers:
     case FrameKind::kTrailer:
-      if (!IsMember()) return;
-      if (phase_ == Phase::kOpening || frame.header.tick > state_.applied() || committing()) {
+      if (!IsMember(phase_)) return;
+      if (phase_ == Phase::kOpening || frame.header.tick > state_.applied() ||
+          training_->committing()) {
         // Others may be ahead: by at most one tick, since they need this learner's trailer for the
         // next; by more if it catches up.
         Hold(peer, frame);
-        if (phase_ == Phase::kTicking) Then(Step::kCommit);
+        if (phase_ == Phase::kTicking) moves_.Then(SimpleMove::kCommit);
       } else {
         training_->OnTickFrame(*rank, frame);
       }

@@ -1,5 +1,6 @@
 #include "trainer/runtime/opening_run.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -17,9 +18,10 @@ constexpr Duration kVolumeTimeout = std::chrono::seconds(3);
 
 }  // namespace
 
-OpeningRun::OpeningRun(Options options, Parts parts, StateSummary own)
+OpeningRun::OpeningRun(Options options, const LearnerContext& parts, Owner& owner, StateSummary own)
     : options_(std::move(options)),
       parts_(parts),
+      owner_(owner),
       opening_(options_.world_size, options_.self, std::move(own)) {}
 
 // ---- Connections ----
@@ -36,11 +38,15 @@ void OpeningRun::Begin() {
 }
 
 void OpeningRun::CheckConnections() {
-  std::vector<int> absent;
+  Loss absent{.accused = {}, .cause = "no connection"};
   for (const auto& [rank, since] : missing_since_) {
-    if (parts_.tasks.Now() - since >= options_.timeout) absent.push_back(rank);
+    if (parts_.tasks.Now() - since >= options_.timeout)
+      absent.accused.push_back(parts_.view.member(rank));
   }
-  if (!absent.empty()) return parts_.owner.OnAbsent(absent);
+  if (!absent.accused.empty()) {
+    std::ranges::sort(absent.accused);
+    return parts_.moves.Then(StopMove{std::move(absent)});
+  }
   parts_.tasks.After(kConnectionsCheck, lifetime_.Guard([this] { CheckConnections(); }));
 }
 
@@ -50,7 +56,7 @@ void OpeningRun::OnConnected(int rank) {
   parts_.peers.SendTo(rank, FrameKind::kOpen, EncodeStateSummary(opening_.own()));
   if (opening_.reported_ready()) parts_.peers.SendTo(rank, FrameKind::kOpened, {});
   if (fetching_from_ == rank) Fetch(rank);
-  parts_.owner.OnOpeningNews();
+  parts_.moves.Then(SimpleMove::kAdvanceOpening);
 }
 
 bool OpeningRun::OnLost(int rank) {
@@ -64,15 +70,15 @@ bool OpeningRun::OnLost(int rank) {
 
 Status OpeningRun::OnOpenFrame(int rank, const Frame& frame) {
   ASSIGN_OR_RETURN(const StateSummary holding,
-                   DecodeStateSummary(frame.payload.view, parts_.schedule, options_.bitwise));
+                   DecodeStateSummary(frame.payload.view, parts_.state.schedule, options_.bitwise));
   opening_.OnOpen(rank, holding);
-  parts_.owner.OnOpeningNews();
+  parts_.moves.Then(SimpleMove::kAdvanceOpening);
   return {};
 }
 
 void OpeningRun::OnOpenedFrame(int rank) {
   opening_.OnOpened(rank);
-  parts_.owner.OnOpeningNews();
+  parts_.moves.Then(SimpleMove::kAdvanceOpening);
 }
 
 void OpeningRun::Advance() {
@@ -87,10 +93,10 @@ void OpeningRun::Advance() {
     case Opening::Next::kSayReady:
       opening_.SetReportedReady();
       parts_.peers.SendToAll(FrameKind::kOpened, {});
-      return parts_.owner.OnOpeningNews();
+      return parts_.moves.Then(SimpleMove::kAdvanceOpening);
     case Opening::Next::kBegin:
       // Wait for all connections: readiness is not sent again once ticks begin.
-      if (missing_since_.empty()) parts_.owner.OnReady();
+      if (missing_since_.empty()) parts_.moves.Then(SimpleMove::kBeginTraining);
       return;
   }
 }
@@ -108,7 +114,7 @@ void OpeningRun::ServeState(int rank, bool has_state, Tick applied) {
   parts_.compute.CopyState(
       {}, parts_.tasks.Guard<Result<std::shared_ptr<const StateCopy>>>(lifetime_.Guard(
               [this, rank, applied](const Result<std::shared_ptr<const StateCopy>>& state) {
-                if (!state) return parts_.owner.Fail(state.error());
+                if (!state) return owner_.Fail(state.error());
                 parts_.states.Begin(rank, StateSender(options_.membership, applied, *state));
               })));
 }
@@ -122,19 +128,19 @@ void OpeningRun::OnStateFrame(int rank, const Frame& frame) {
     receiver_.emplace(fetched_->view());
   }
   if (const Status status = receiver_->OnFrame(frame); !status) {
-    return parts_.owner.OnViolation(rank, status.error().message);
+    return parts_.moves.Accuse(parts_.view.member(rank), status.error().message);
   }
   if ((frame.header.node & kLastOfBatch) != 0) parts_.peers.AskForMoreState(rank);
   if (!receiver_->done()) return;
   StateSummary holding = *opening_.holding(rank);
   if (receiver_->applied_ticks() != holding.position.applied_ticks) {
-    return parts_.owner.OnViolation(rank, "a state of another tick than it said");
+    return parts_.moves.Accuse(parts_.view.member(rank), "a state of another tick than it said");
   }
   holding.position.has_state = true;
   holding.current = opening_.own().current;
   holding.finished.clear();
   receiver_.reset();
-  parts_.owner.LoadState(std::exchange(fetched_, nullptr), std::move(holding));
+  owner_.LoadState(std::exchange(fetched_, nullptr), std::move(holding));
 }
 
 void OpeningRun::OnLoaded(const StateSummary& holding) {
@@ -142,7 +148,7 @@ void OpeningRun::OnLoaded(const StateSummary& holding) {
   opening_.SetOwn(holding);
   // The others may have waited for rank 0 to have a state.
   SayWhatItHolds();
-  parts_.owner.OnOpeningNews();
+  parts_.moves.Then(SimpleMove::kAdvanceOpening);
 }
 
 // ---- A checkpoint ----
@@ -196,7 +202,7 @@ void OpeningRun::OnNewest(const Result<StoredCheckpoint>& newest) {
 
 void OpeningRun::ContinueWithout(const Error& error) {
   look_.Renew();
-  if (!opening_.furthest()) return parts_.owner.Fail(InContext("checkpoint volume", error));
+  if (!opening_.furthest()) return owner_.Fail(InContext("checkpoint volume", error));
   log::Warning("checkpoints cannot be read, continuing without them", {{"cause", error.message}});
   Settle();
 }
@@ -205,7 +211,7 @@ void OpeningRun::OnRestored(Result<Restored> restored) {
   const std::optional<StateSummary> furthest = opening_.furthest();
   if (!restored && restored.error().code == ErrorCode::kNotFound && !furthest) {
     log::Info("starting afresh");
-    parts_.owner.OnFreshStart();
+    parts_.state.MoveTo({.has_state = true});
     opening_.SetOwn({.position = {.has_state = true}});
     return Settle();
   }
@@ -214,8 +220,8 @@ void OpeningRun::OnRestored(Result<Restored> restored) {
     // everything.
     if (!furthest) {
       const bool read = restored.error().code != ErrorCode::kUnavailable;
-      return parts_.owner.Fail(read ? restored.error()
-                                    : InContext("checkpoint volume", std::move(restored).error()));
+      return owner_.Fail(read ? restored.error()
+                              : InContext("checkpoint volume", std::move(restored).error()));
     }
     log::Warning("checkpoint passed over", {{"cause", restored.error().message}});
     return Settle();
@@ -225,8 +231,8 @@ void OpeningRun::OnRestored(Result<Restored> restored) {
   }
   const TrainingPosition& position = restored->manifest.position;
   if (const Status fits = CheckPosition(position); !fits) {
-    return parts_.owner.Fail({ErrorCode::kInvalid, Format("the checkpoint of step {} {}",
-                                                          position.step, fits.error().message)});
+    return owner_.Fail({ErrorCode::kInvalid, Format("the checkpoint of step {} {}", position.step,
+                                                    fits.error().message)});
   }
   // Newer checkpoints may have failed verification.
   if (furthest && position.step <= StepsBefore(furthest->position)) {
@@ -234,24 +240,23 @@ void OpeningRun::OnRestored(Result<Restored> restored) {
   }
   parts_.volume_retry.Reset();
   log::Info("restored", {{"step", position.step}, {"membership", ToString(position.membership)}});
-  parts_.owner.LoadState(
-      std::make_shared<const StateCopy>(std::move(restored->state)),
-      {.position = {.has_state = true,
-                    .applied_ticks = position.tick,
-                    .lineage = options_.bitwise ? MembershipId{} : position.membership,
-                    .noise = position.noise,
-                    .batches = position.batches},
-       .current = true});
+  owner_.LoadState(std::make_shared<const StateCopy>(std::move(restored->state)),
+                   {.position = {.has_state = true,
+                                 .applied_ticks = position.tick,
+                                 .lineage = options_.bitwise ? MembershipId{} : position.membership,
+                                 .noise = position.noise,
+                                 .batches = position.batches},
+                    .current = true});
 }
 
 std::uint64_t OpeningRun::StepsBefore(const Position& position) const {
-  const Result<Schedule> schedule = parts_.schedule.With(position.batches);
+  const Result<Schedule> schedule = parts_.state.schedule.With(position.batches);
   CHECK(schedule, "segments are checked where they come from");
   return schedule->StepsBefore(position.applied_ticks);
 }
 
 Status OpeningRun::CheckPosition(const TrainingPosition& position) const {
-  const int allowed = parts_.schedule.spec().max_doublings;
+  const int allowed = parts_.state.schedule.spec().max_doublings;
   if (!position.batches.empty() && allowed == 0) {
     return Invalid("is of a job whose batch grew, and this job's is constant");
   }
@@ -262,7 +267,7 @@ Status OpeningRun::CheckPosition(const TrainingPosition& position) const {
         "a larger one",
         segment.doublings, allowed));
   }
-  const Result<Schedule> schedule = parts_.schedule.With(position.batches);
+  const Result<Schedule> schedule = parts_.state.schedule.With(position.batches);
   if (!schedule || position.tick > schedule->total_ticks() ||
       schedule->StepsBefore(position.tick) != position.step) {
     return Invalid("is of a job with other data or epochs");
@@ -279,7 +284,7 @@ void OpeningRun::Settle() {
   own.current = true;
   opening_.SetOwn(own);
   SayWhatItHolds();
-  parts_.owner.OnOpeningNews();
+  parts_.moves.Then(SimpleMove::kAdvanceOpening);
 }
 
 }  // namespace pliant

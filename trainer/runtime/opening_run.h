@@ -8,15 +8,9 @@
 
 #include "base/lifetime.h"
 #include "base/result.h"
-#include "trainer/checkpoint/checkpointer.h"
-#include "trainer/data/schedule.h"
 #include "trainer/protocol/opening.h"
-#include "trainer/protocol/state_server.h"
 #include "trainer/protocol/state_transfer.h"
-#include "trainer/runtime/compute.h"
-#include "trainer/runtime/peers.h"
-#include "trainer/runtime/tasks.h"
-#include "trainer/runtime/volume_retry.h"
+#include "trainer/runtime/learner_context.h"
 
 namespace pliant {
 
@@ -26,32 +20,13 @@ namespace pliant {
 // are ready, or the membership is aborted.
 class OpeningRun {
  public:
-  // Called from within calls to the run, and from the event loop. The owner destroys the run only
-  // after they have returned.
+  // Called from within calls to the run, and from the event loop.
   class Owner {
    public:
     virtual ~Owner() = default;
-    // Call Advance.
-    virtual void OnOpeningNews() = 0;
-    // Ticks may begin. Each Advance repeats this call until they do.
-    virtual void OnReady() = 0;
-    virtual void OnAbsent(const std::vector<int>& ranks) = 0;
-    virtual void OnViolation(int rank, std::string cause) = 0;
     virtual void Fail(const Error& error) = 0;
-    // Nobody holds a state and there is no checkpoint: begin from the program's initial state.
-    virtual void OnFreshStart() = 0;
     // Load this state into the program, then call OnLoaded.
     virtual void LoadState(std::shared_ptr<const StateCopy> state, StateSummary holding) = 0;
-  };
-  struct Parts {  // borrowed
-    Tasks& tasks;
-    Compute& compute;
-    Checkpointer& checkpointer;
-    const Schedule& schedule;  // of the job; it may have any segments
-    Peers& peers;
-    StateServer& states;
-    VolumeRetry& volume_retry;
-    Owner& owner;
   };
   struct Options {
     MembershipId membership;
@@ -62,7 +37,8 @@ class OpeningRun {
     Duration timeout{};  // for connecting to all members
   };
 
-  OpeningRun(Options options, Parts parts, StateSummary own);
+  // For the view's current membership. `parts` and `owner` are borrowed.
+  OpeningRun(Options options, const LearnerContext& parts, Owner& owner, StateSummary own);
 
   // Sends its summary to connected members, and waits for the others.
   void Begin();
@@ -101,7 +77,8 @@ class OpeningRun {
   }
 
   const Options options_;
-  const Parts parts_;
+  const LearnerContext parts_;
+  Owner& owner_;
   Opening opening_;
   std::map<int, TimePoint> missing_since_;  // ranks without a connection
   // The state that is being fetched from another member.

@@ -13,7 +13,7 @@ namespace pliant {
 // learner has exited or is destroyed.
 class Tasks {
  public:
-  // `after_each` runs after each task and each guarded callback.
+  // `after_each` runs after each task, each guarded callback and each handler.
   Tasks(EventLoop& loop, std::function<void()> after_each)
       : loop_(loop), after_each_(std::move(after_each)) {}
 
@@ -33,7 +33,15 @@ class Tasks {
       if (!watch.over()) after_each_();
     };
   }
-  // Cancels all tasks and callbacks until now.
+  // Handles an event at once.
+  template <typename Handler>
+  void Handle(const Handler& handler) const {
+    if (ended_) return;
+    const Lifetime::Watch watch = lifetime_.watch();
+    handler();
+    if (!watch.over()) after_each_();
+  }
+  // Cancels all tasks and callbacks until now; no handler runs from here on.
   void End() {
     ended_ = true;
     lifetime_.Renew();

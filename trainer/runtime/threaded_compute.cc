@@ -82,7 +82,7 @@ class ThreadedCompute final : public Compute {
       CHECK(rest_ == nullptr, "a tick is aborted once");
       control_.abandoned = true;
       rest_ = std::move(rest);
-      AbortExchange(tick->work);
+      tick->side->AbortExchange();
     } else if (computed_.saving()) {
       computed_.Redirect(NodesOrNothing(std::move(rest)));
     } else if (computed_.kept() && idle()) {
@@ -211,7 +211,7 @@ class ThreadedCompute final : public Compute {
       EndOnException("computation", [&] {
         result_ =
             CatchAll([&] { return stepped ? tick.stepper.End(output_) : std::move(stepped); });
-        if (!result_) AbortExchange(tick.work);  // some bucket is missing: it would not end
+        if (!result_) tick.side->AbortExchange();  // some bucket is missing: it would not end
         place_->Then([this, &tick](const Status& computed) { OnComputed(tick, computed); });
       });
     });
@@ -288,11 +288,6 @@ class ThreadedCompute final : public Compute {
   }
 
   // ---- Any thread ----
-
-  // Without this rank the exchange of the running tick would not end.
-  void AbortExchange(const TickWork& work) {
-    if (work.device_step && work.device_step->rounds) communicators()->Abort([] {});
-  }
 
   // All that the tick has queued is complete.
   void OnComputed(RunningTick& tick, const Status& computed) {

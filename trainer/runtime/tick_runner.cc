@@ -132,8 +132,8 @@ void TickRunner::OnExchanged(const Status& exchanged) {
 }
 
 void TickRunner::Abort() {
-  const bool on_device = tick_.exchange != nullptr && tick_.exchange->Drop();
-  if (!(computing_ || on_device) || std::exchange(aborting_, true)) return;
+  const bool whole = tick_.exchange != nullptr && tick_.exchange->Drop();
+  if (!(computing_ || whole) || std::exchange(aborting_, true)) return;
   AwaitRest(parts_.aborted);
 }
 

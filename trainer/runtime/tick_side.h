@@ -22,8 +22,8 @@ struct TickControl {
 };
 
 // The place of a tick's gradients: HostTick or DeviceTick. It hands out the parts of this learner,
-// and writes the tick's output. Complete is called on any thread, all
-// else on the program's thread.
+// and writes the tick's output. Calls come from the
+// program's thread, unless they say otherwise.
 class TickSide {
  public:
   // Receives each finished bucket of a block, on any thread.
@@ -56,6 +56,8 @@ class TickSide {
   virtual void End(bool whole, TickOutput& output) = 0;
   // The exchange that was begun, or nullptr. It ends only when every rank has contributed.
   virtual GradientRounds* rounds() const { return nullptr; }
+  // Ends the exchange, which may not have begun yet, with an error. Any thread.
+  virtual void AbortExchange() const {}
   // Call it when all that was queued is done, on any thread: fills in the results.
   virtual void Complete(TickOutput& output) const = 0;
 };

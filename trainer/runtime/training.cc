@@ -6,34 +6,8 @@
 #include "base/format.h"
 #include "base/log.h"
 #include "trainer/checkpoint/state_slice.h"
-#include "trainer/data/batch_rule.h"
 
 namespace pliant {
-
-void TrainingState::MoveGroupTo(const Position& position) {
-  group = position;
-  metrics.Restart(position.evaluation);
-  UseSegments();
-}
-
-void TrainingState::AdvanceGroup(const TickPlan& plan, const TickOutcome& outcome) {
-  Advance(group, plan, outcome);
-  UseSegments();
-}
-
-void TrainingState::Advance(Position& position, const TickPlan& plan,
-                            const TickOutcome& outcome) const {
-  ++position.applied_ticks;
-  if (!outcome.doublings || !plan.last_of_epoch || plan.epoch + 1 == schedule.spec().epochs) return;
-  Append(position.batches, schedule.spec(), plan.epoch + 1, *outcome.doublings);
-}
-
-void TrainingState::UseSegments() {
-  if (schedule.segments() == group.batches) return;
-  Result<Schedule> with = schedule.With(group.batches);
-  CHECK(with, "segments are checked where they come from");
-  schedule = *std::move(with);
-}
 
 namespace {
 
@@ -61,8 +35,14 @@ Error ErrorOf(const StateMismatch& mismatch, std::uint64_t step) {
                  step, mismatch.name, values)};
 }
 
+std::size_t BytesOf(const StateDict& state) {
+  std::size_t bytes = 0;
+  for (const TensorView& tensor : state) bytes += tensor.bytes.size();
+  return bytes;
+}
+
 // A member that does not hold the furthest state takes part in the ticks that follow it.
-Team BeginTeam(const Training::Parts& parts, const Opening& opening) {
+Team BeginTeam(const LearnerContext& parts, const Opening& opening) {
   const Position furthest = opening.furthest()->position;
   const std::vector<bool> in_sync = opening.in_sync();
   if (!in_sync[static_cast<std::size_t>(parts.view.rank())]) parts.state.MoveGroupTo(furthest);
@@ -72,9 +52,14 @@ Team BeginTeam(const Training::Parts& parts, const Opening& opening) {
 
 }  // namespace
 
-Training::Training(Options options, Parts parts, const Opening& opening)
+Training::Training(Options options, const LearnerContext& parts, TickRunner& ticks,
+                   Carrier& carrier, Owner& owner, const Opening& opening)
     : options_(options),
       parts_(parts),
+      ticks_(ticks),
+      carrier_(carrier),
+      owner_(owner),
+      state_bytes_(BytesOf(parts.compute.state_shape())),
       membership_(parts.view.current().id),
       rank_(parts.view.rank()),
       team_(BeginTeam(parts, opening)),
@@ -91,13 +76,13 @@ Training::Training(Options options, Parts parts, const Opening& opening)
 }
 
 Training::~Training() {
-  const bool busy = parts_.ticks.busy() || (catch_up_ && catch_up_->busy());
+  const bool busy = ticks_.busy() || (catch_up_ && catch_up_->busy());
   CHECK(!busy || parts_.tasks.ended(), "it is destroyed only after the program's call has ended");
-  parts_.carrier.Leave();
+  carrier_.Leave();
 }
 
 void Training::Begin() {
-  parts_.carrier.Enter(rank_, parts_.view.current().world_size());
+  carrier_.Enter(rank_, parts_.view.current().world_size());
   ReleaseLeavers();
   if (rank_ == 0) TakeOverMetrics();
   ServeThoseBehind();
@@ -121,7 +106,7 @@ void Training::TakeOverMetrics() {
 
 void Training::Leave() {
   stage_ = Stage::kOver;
-  parts_.carrier.Leave();
+  carrier_.Leave();
   opened_reported_ = false;
   EndCatchUp();
 }
@@ -133,28 +118,27 @@ void Training::BeginTick() {
   const TickPlan plan = parts_.state.schedule.At(applied());
   const GradientExchanges::Step step{
       .membership = membership_, .tick = applied(), .self = rank_, .samples = plan.samples};
-  parts_.ticks.Begin(
-      {.membership = membership_,
-       .number = applied(),
-       .plan = plan,
-       .before = &parts_.state.own,
-       .self = rank_,
-       .team = &team_,
-       .exchange = plan.kind == TickKind::kTrain ? &parts_.carrier.Begin(team_, step) : nullptr,
-       .owner = this});
+  ticks_.Begin({.membership = membership_,
+                .number = applied(),
+                .plan = plan,
+                .before = &parts_.state.own,
+                .self = rank_,
+                .team = &team_,
+                .exchange = plan.kind == TickKind::kTrain ? &carrier_.Begin(team_, step) : nullptr,
+                .owner = this});
   if (catch_up_) {
     AdvanceCatchUp();
     ReportCatchUp();
   } else {
-    parts_.ticks.ComputePart();
+    ticks_.ComputePart();
   }
-  parts_.owner.OnTickBegun();
+  parts_.moves.Then(SimpleMove::kTakeEarlyFrames);
 }
 
 Trailer Training::MakeTrailer() {
-  Trailer trailer = parts_.owner.TrailerHead(parts_.ticks.plan());
+  Trailer trailer = owner_.TrailerHead(ticks_.plan());
   trailer.came_in_sync = progress_.NewlyInSync(team_.in_sync);
-  trailer.rounds = parts_.carrier.Report();
+  trailer.rounds = carrier_.Report();
   return trailer;
 }
 
@@ -162,13 +146,13 @@ void Training::OnTickFrame(int rank, const Frame& frame) {
   const bool of_one_behind = !team_.IsInSync(rank) && frame.header.kind == FrameKind::kTrailer;
   if (!of_one_behind && frame.header.tick != applied()) return;
   const Status taken =
-      of_one_behind ? OnTrailerOfOneBehind(rank, frame) : parts_.ticks.OnFrame(rank, frame);
-  if (!taken) return parts_.owner.OnViolation(rank, taken.error().message);
-  parts_.owner.OnTickNews();
+      of_one_behind ? OnTrailerOfOneBehind(rank, frame) : ticks_.OnFrame(rank, frame);
+  if (!taken) return parts_.moves.Accuse(parts_.view.member(rank), taken.error().message);
+  parts_.moves.Then(SimpleMove::kCommit);
 }
 
 void Training::CommitWhenComplete() {
-  TickRunner& ticks = parts_.ticks;
+  TickRunner& ticks = ticks_;
   if (stage_ != Stage::kTicking || committing() || !ticks.complete()) return;
   const TickOutcome outcome = ticks.Outcome();
   // All switch at the same tick; a member that catches up starts again there.
@@ -181,20 +165,15 @@ void Training::CommitWhenComplete() {
   const std::optional<EvaluationTask> evaluation = EvaluationEndedBy(outcome);
   if (ticks.plan().kind == TickKind::kEvaluate && !evaluation) return OnCommitted(outcome);
   ticks.Commit(outcome, evaluation, [this, outcome](const Result<CommitOutput>& output) {
-    if (!output) return parts_.owner.Fail(output.error());
-    AddNoise(parts_.state.group.noise, parts_.ticks.plan(), outcome.spread, *output);
-    RecordStopRequest(applied() + 1);
+    if (!output) return owner_.Fail(output.error());
+    AddNoise(parts_.state.group.noise, ticks_.plan(), outcome.spread, *output);
+    parts_.state.RecordStopRequest(parts_.compute, applied() + 1);
     OnCommitted(outcome);
   });
 }
 
-void Training::AddNoise(NoiseWindow& noise, const TickPlan& plan, const ShardSpread& spread,
-                        const CommitOutput& output) {
-  if (IsMeasured(plan)) noise.Add(spread, plan.samples, output.gradient_square);
-}
-
 std::optional<EvaluationTask> Training::EvaluationEndedBy(const TickOutcome& outcome) const {
-  const TickPlan& plan = parts_.ticks.plan();
+  const TickPlan& plan = ticks_.plan();
   if (plan.kind != TickKind::kEvaluate || !plan.last_of_kind) return std::nullopt;
   if (!parts_.compute.info().wants_evaluation_results) return std::nullopt;
   return EvaluationTask{.epoch = plan.epoch,
@@ -205,16 +184,16 @@ std::optional<EvaluationTask> Training::EvaluationEndedBy(const TickOutcome& out
 // Every member comes to the same verdict. One that differs fails permanently: it would corrupt all
 // further steps, and may have corrupted those since the states were last compared.
 bool Training::DiffersFromOthers(const std::vector<int>& differing) {
-  const std::uint64_t step = parts_.ticks.plan().step;
+  const std::uint64_t step = ticks_.plan().step;
   for (const int rank : differing) {
     log::Error("a learner's state differs",
                {{"learner", parts_.view.member(rank).name},
                 {"step", step},
-                {"in", parts_.ticks.MismatchOf(rank).name},
-                {"comparedEverySteps", parts_.ticks.check_state_every_steps()}});
+                {"in", ticks_.MismatchOf(rank).name},
+                {"comparedEverySteps", ticks_.check_state_every_steps()}});
   }
   if (!std::ranges::contains(differing, rank_)) return false;
-  parts_.owner.Fail(ErrorOf(parts_.ticks.MismatchOf(rank_), step));
+  owner_.Fail(ErrorOf(ticks_.MismatchOf(rank_), step));
   return true;
 }
 
@@ -231,7 +210,7 @@ void Training::FailForShard(const SpotCheck& unequal) {
     }
     samples += Format("{}{}", samples.empty() ? "" : ", ", sample);
   }
-  parts_.owner.Fail(
+  owner_.Fail(
       {ErrorCode::kInvalid,
        Format("shard {} of step {} (samples {}) has another result on {} than on {}: its data or "
               "its random numbers depend on the process that computes it, or a machine has a "
@@ -246,15 +225,15 @@ void Training::FailForShard(const SpotCheck& unequal) {
 void Training::OnCommitted(const TickOutcome& outcome) {
   TrainingState& state = parts_.state;
   const TimePoint now = parts_.tasks.Now();
-  parts_.ticks.CountInto(parts_.stats);
-  if (parts_.ledger != nullptr && parts_.ticks.plan().kind == TickKind::kTrain) {
+  ticks_.CountInto(parts_.stats);
+  if (parts_.ledger != nullptr && ticks_.plan().kind == TickKind::kTrain) {
     parts_.ledger->Committed(membership_, applied());
   }
   NoteOutcome(outcome);
-  state.AdvanceGroup(parts_.ticks.plan(), outcome);
+  state.AdvanceGroup(ticks_.plan(), outcome);
   state.own = state.group;
-  parts_.ticks.ForgetPartial();
-  team_.OnCommitted(parts_.ticks.plan().kind);
+  ticks_.ForgetPartial();
+  team_.OnCommitted(ticks_.plan().kind);
   if (!opened_reported_) {
     pause_seconds_ = state.last_commit ? ToSeconds(now - *state.last_commit) : 0;
     if (state.last_commit) parts_.stats.pausing += now - *state.last_commit;
@@ -268,7 +247,7 @@ void Training::OnCommitted(const TickOutcome& outcome) {
 void Training::NoteOutcome(const TickOutcome& outcome) {
   TrainingState& state = parts_.state;
   const TimePoint now = parts_.tasks.Now();
-  TickPlan plan = parts_.ticks.plan();
+  TickPlan plan = ticks_.plan();
   plan.last_of_kind |= applied() + 1 == state.ended_at;
   state.group.last_line = state.metrics
                               .OnCommit({.tick = applied(),
@@ -298,14 +277,13 @@ void Training::Boundary(const TickOutcome& outcome) {
     team_.OnCameInSync(outcome.came_in_sync, parts_.split, applied());
     ReleaseLeavers();
   }
-  if (!catch_up_)
-    parts_.carrier.OnTick(outcome.rounds, !std::ranges::contains(team_.in_sync, false));
-  parts_.owner.OnBoundary(outcome);
+  if (!catch_up_) carrier_.OnTick(outcome.rounds, !std::ranges::contains(team_.in_sync, false));
+  owner_.OnBoundary(outcome);
 }
 
 int Training::CheckpointSlices(std::size_t slice_bytes) const {
   const auto first_behind = std::ranges::find(team_.in_sync, false);
-  return SlicesFor(options_.state_bytes, slice_bytes,
+  return SlicesFor(state_bytes_, slice_bytes,
                    static_cast<int>(first_behind - team_.in_sync.begin()));
 }
 

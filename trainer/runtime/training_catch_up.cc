@@ -21,8 +21,8 @@ std::vector<int> Training::StateSources() const {
   for (std::size_t rank = 0; rank < team_.in_sync.size(); ++rank) {
     if (team_.in_sync[rank]) sources.push_back(static_cast<int>(rank));
   }
-  sources.resize(static_cast<std::size_t>(SlicesFor(
-      options_.state_bytes, options_.state_slice_bytes, static_cast<int>(sources.size()))));
+  sources.resize(static_cast<std::size_t>(
+      SlicesFor(state_bytes_, options_.state_slice_bytes, static_cast<int>(sources.size()))));
   return sources;
 }
 
@@ -37,7 +37,7 @@ void Training::ServeThoseBehind() {
       slice,
       parts_.tasks.Guard<Result<std::shared_ptr<const StateCopy>>>(lifetime_.Guard(
           [this, applied = applied()](const Result<std::shared_ptr<const StateCopy>>& state) {
-            if (!state) return parts_.owner.Fail(state.error());
+            if (!state) return owner_.Fail(state.error());
             if (stage_ == Stage::kOver) return;
             for (std::size_t rank = 0; rank < team_.in_sync.size(); ++rank) {
               if (team_.in_sync[rank]) continue;
@@ -56,7 +56,7 @@ Status Training::OnTrailerOfOneBehind(int rank, const Frame& frame) {
 // Ticks that a member has yet to apply occupy memory, here or there, so the others wait. They do
 // not wait when somebody is about to leave: catch-up starts again then.
 bool Training::MustWaitForThoseBehind() const {
-  if (catch_up_ || parts_.owner.OthersContinue() || !parts_.view.AllStay()) return false;
+  if (catch_up_ || owner_.OthersContinue() || !parts_.view.AllStay()) return false;
   return progress_.IsAnyFarBehind(team_.in_sync, applied());
 }
 
@@ -65,7 +65,7 @@ bool Training::MustWaitForThoseBehind() const {
 void Training::OnStateFrame(int rank, const Frame& frame) {
   if (!catch_up_ || !catch_up_->wants_state()) return;
   if (const Status status = catch_up_->OnState(rank, frame); !status) {
-    return parts_.owner.OnViolation(rank, status.error().message);
+    return parts_.moves.Accuse(parts_.view.member(rank), status.error().message);
   }
   if ((frame.header.node & kLastOfBatch) != 0) parts_.peers.AskForMoreState(rank);
   catch_up_->LoadIfWhole();
@@ -73,10 +73,10 @@ void Training::OnStateFrame(int rank, const Frame& frame) {
 
 void Training::OnStateLoaded(const Position& position) {
   parts_.state.own = position;
-  RecordStopRequest(position.applied_ticks);
+  parts_.state.RecordStopRequest(parts_.compute, position.applied_ticks);
   // The partial tick was needed until now: had the state not arrived, the next membership might
   // have begun with that tick.
-  parts_.ticks.ForgetPartial();
+  ticks_.ForgetPartial();
 }
 
 void Training::OnMissedTickApplied(const MissedTick& tick, const CommitOutput& output, bool last) {
@@ -89,12 +89,12 @@ void Training::OnMissedTickApplied(const MissedTick& tick, const CommitOutput& o
   own = tick.after;
   own.noise = noise;
   const bool changed = tick.plan.kind == TickKind::kTrain || tick.evaluation;
-  if (changed) RecordStopRequest(own.applied_ticks);
+  if (changed) parts_.state.RecordStopRequest(parts_.compute, own.applied_ticks);
 }
 
 // A tick is complete; this member only stores it.
 void Training::OnMissed(const TickOutcome& outcome) {
-  const TickRunner& ticks = parts_.ticks;
+  const TickRunner& ticks = ticks_;
   MissedTick tick{.plan = ticks.plan(),
                   .gradient = {},
                   .buffers = ticks.buffers(),
@@ -131,11 +131,11 @@ void Training::AdvanceCatchUp() {
 void Training::OnCatchUpStep() {
   if (catch_up_->ended()) {
     AbandonCatchUp();
-    return parts_.owner.OnCatchUpAbandoned();
+    return parts_.moves.Then(SimpleMove::kEnterPutOff);
   }
   // The others knew when they committed it that this tick was the last.
   if (stage_ == Stage::kTicking && !committing() && parts_.state.at_the_end()) {
-    return parts_.owner.OnAllApplied();
+    return parts_.moves.Then(SimpleMove::kFinish);
   }
   AdvanceCatchUp();
   ReportCatchUp();
@@ -176,7 +176,7 @@ void Training::EndCatchUp() {
 void Training::AbandonCatchUp() {
   TrainingState& state = parts_.state;
   state.MoveTo(state.own);
-  RecordStopRequest(state.own.applied_ticks);
+  state.RecordStopRequest(parts_.compute, state.own.applied_ticks);
   catch_up_.reset();
 }
 

@@ -7,6 +7,7 @@
 import argparse
 import json
 import math
+import re
 import statistics
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -24,7 +25,13 @@ Figures = Mapping[tuple[str, str], int]  # by name of the class or file, and kin
 
 FIELDS, METHODS, CYCLE = "fields", "methods", "methods in one cycle of calls"  # per class
 LINES, MEDIAN = "lines", "lines in the median"
-LIMITS = {FIELDS: 35, METHODS: 60, CYCLE: 10, LINES: 500, MEDIAN: 80}
+PLACES = "branches on where gradients are"  # host memory, or a device
+LIMITS = {FIELDS: 34, METHODS: 45, CYCLE: 10, LINES: 500, MEDIAN: 80, PLACES: 15}
+
+# The trainer asks in few places where gradients are: two types of one interface answer everywhere else.
+_BRANCH = re.compile(r"\bif\b|\?|&&|\|\|")
+_PLACE = re.compile(r"\b(on_device_?|device_gradients_?|gradient_device|keeps_means|device_step)\b")
+_PLACE_FOLDERS = tuple(f"trainer/{each}/" for each in ("binding", "collective", "process", "protocol", "runtime"))
 
 
 @dataclass(frozen=True)
@@ -40,6 +47,7 @@ class ClassShape:
 class Shape:
     classes: tuple[ClassShape, ...]
     lines: Mapping[str, int]  # per file
+    places: tuple[str, ...] = ()  # FILE:LINE of each branch on where gradients are
 
     @property
     def median(self) -> int:
@@ -77,7 +85,15 @@ def measure(files: Mapping[str, str]) -> Shape:
     return Shape(
         tuple(_shape_of(each, bodies.get(path, ())) for path, each in classes.items()),
         {file: len(text.splitlines()) for file, text in files.items()},
+        tuple(place for file, text in sorted(files.items()) for place in _places(file, text)),
     )
+
+
+def _places(file: str, text: str) -> list[str]:
+    if not file.startswith(_PLACE_FOLDERS) or not file.endswith(CPP):
+        return []
+    code = (line.split("//")[0] for line in text.splitlines())
+    return [f"{file}:{at}" for at, line in enumerate(code, 1) if _BRANCH.search(line) and _PLACE.search(line)]
 
 
 def _class_of(body: cpp_classes.Body, classes: Mapping[cpp_classes.Path, object]) -> cpp_classes.Path | None:
@@ -103,6 +119,7 @@ def figures(shape: Shape) -> dict[tuple[str, str], int]:
     """All sizes that have a limit. If two classes have the same name, the larger size counts."""
     found = {(file, LINES): lines for file, lines in shape.lines.items()}
     found["all files", MEDIAN] = shape.median
+    found["the trainer", PLACES] = len(shape.places)
     for each in shape.classes:
         for what, figure in ((FIELDS, each.fields), (METHODS, each.methods), (CYCLE, len(each.cycle))):
             found[each.name, what] = max(figure, found.get((each.name, what), 0))
@@ -123,6 +140,7 @@ def for_people(shape: Shape) -> str:
         _block("Methods", METHODS, shape, lambda each: each.methods),
         _block("Methods in a cycle of calls", CYCLE, shape, lambda each: len(each.cycle)),
         _table("Lines", LINES, [(lines, file, "") for file, lines in shape.lines.items()]),
+        "\n".join([f"Branches on where gradients are (at most {LIMITS[PLACES]})", *shape.places]),
         f"{len(shape.lines)} files, {sum(shape.lines.values())} lines, {len(shape.classes)} classes. "
         f"The median file has {shape.median} lines (at most {LIMITS[MEDIAN]}).",
     ]
@@ -150,7 +168,7 @@ def for_programs(shape: Shape) -> str:
         {"name": each.name, "file": each.file, "fields": each.fields, "methods": each.methods, "cycle": each.cycle}
         for each in sorted(shape.classes, key=lambda each: (each.name, each.file))
     ]
-    whole = {"limits": LIMITS, "median": shape.median, "lines": shape.lines, "classes": classes}
+    whole = {"limits": LIMITS, "median": shape.median, "lines": shape.lines, "places": shape.places, "classes": classes}
     return json.dumps(whole, indent=1, sort_keys=True)
 
 

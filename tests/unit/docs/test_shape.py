@@ -2,7 +2,7 @@ import json
 import unittest
 
 import shape
-from shape import CYCLE, FIELDS, LINES, MEDIAN, METHODS, ClassShape, Shape
+from shape import CYCLE, FIELDS, LINES, MEDIAN, METHODS, PLACES, ClassShape, Shape
 
 _HEADER = """namespace pliant {
 class Loop::Impl {
@@ -46,6 +46,19 @@ class MeasureTest(unittest.TestCase):
         (found,) = shape.measure({"a.cc": "struct A { A() { F(); } A F() { return A(); } };"}).classes
         self.assertEqual(found.cycle, ())
 
+    def test_branches_on_where_gradients_are(self) -> None:
+        text = """
+          if (on_device_) return;  // a branch
+          Use(on_device ? a : b);
+          ok = ready && program.device_gradients() != nullptr;
+          if (ready) device_gradients_->Zero(out);
+          Make({.on_device = true});  // if on_device
+          if (devices) CHECK(on_devices);
+        """
+        places = ("trainer/runtime/a.cc:2", "trainer/runtime/a.cc:3", "trainer/runtime/a.cc:4", "trainer/runtime/a.cc:5")
+        self.assertEqual(shape.measure({"trainer/runtime/a.cc": text}).places, places)
+        self.assertEqual(shape.measure({"trainer/checkpoint/a.cc": text, "trainer/runtime/a.py": text}).places, ())
+
     def test_the_largest_cycle(self) -> None:
         for calls, cycle in (
             ({}, ""),
@@ -62,12 +75,16 @@ class MeasureTest(unittest.TestCase):
 class LimitsTest(unittest.TestCase):
     def test_what_is_said(self) -> None:
         for found, said in (
-            (_shape(35, 60, 10, 500), []),
-            (_shape(fields=36), ["C: 36 fields, and 35 at most are allowed"]),
-            (_shape(methods=61), ["C: 61 methods, and 60 at most are allowed"]),
+            (_shape(34, 45, 10, 500), []),
+            (_shape(fields=35), ["C: 35 fields, and 34 at most are allowed"]),
+            (_shape(methods=46), ["C: 46 methods, and 45 at most are allowed"]),
             (_shape(cycle=11), ["C: 11 methods in one cycle of calls, and 10 at most are allowed"]),
             (_shape(lines=501), ["c.h: 501 lines, and 500 at most are allowed"]),
             (Shape((), {"a": 80, "b": 81}), ["all files: 81 lines in the median, and 80 at most are allowed"]),
+            (
+                Shape((), {}, ("f:1",) * 16),
+                ["the trainer: 16 branches on where gradients are, and 15 at most are allowed"],
+            ),
         ):
             with self.subTest(said=said):
                 self.assertEqual(shape.complaints(shape.figures(found)), said)
@@ -79,11 +96,11 @@ class LimitsTest(unittest.TestCase):
 
 class OutputTest(unittest.TestCase):
     def test_for_people_what_is_beyond_a_limit_has_a_mark(self) -> None:
-        lines = shape.for_people(_shape(fields=36, methods=0, lines=500)).splitlines()
-        self.assertEqual(lines[:2], ["Fields (at most 35)", "!   36  C  c.h"])
+        lines = shape.for_people(_shape(fields=35, methods=0, lines=500)).splitlines()
+        self.assertEqual(lines[:2], ["Fields (at most 34)", "!   35  C  c.h"])
         self.assertEqual(
             lines[3:8],
-            ["Methods (at most 60)", "", "Methods in a cycle of calls (at most 10)", "", "Lines (at most 500)"],
+            ["Methods (at most 45)", "", "Methods in a cycle of calls (at most 10)", "", "Lines (at most 500)"],
         )
         self.assertEqual(lines[8], "   500  c.h")
         self.assertEqual(lines[-1], "3 files, 502 lines, 1 classes. The median file has 1 lines (at most 80).")
@@ -97,9 +114,10 @@ class OutputTest(unittest.TestCase):
         self.assertEqual(
             json.loads(shape.for_programs(_shape(cycle=2))),
             {
-                "limits": {FIELDS: 35, METHODS: 60, CYCLE: 10, LINES: 500, MEDIAN: 80},
+                "limits": {FIELDS: 34, METHODS: 45, CYCLE: 10, LINES: 500, MEDIAN: 80, PLACES: 15},
                 "median": 1,
                 "lines": {"a": 1, "b": 1, "c.h": 1},
+                "places": [],
                 "classes": [{"name": "C", "file": "c.h", "fields": 1, "methods": 1, "cycle": ["F0", "F1"]}],
             },
         )
@@ -109,6 +127,7 @@ class ProductTest(unittest.TestCase):
     def test_nothing_is_beyond_its_limit(self) -> None:
         found = shape.figures(shape.measure(shape.product()))
         self.assertIn(("CoordinatorCore", METHODS), found)
+        self.assertGreater(found["the trainer", PLACES], 5)
         self.assertIn(("trainer/python/pliant/_loop.py", LINES), found)
         self.assertEqual(shape.complaints(found), [])
 

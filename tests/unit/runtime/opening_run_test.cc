@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -47,10 +48,11 @@ StateSummary AfterCrash(Tick ticks) {
   return {.position = {.has_state = true, .applied_ticks = ticks}};
 }
 
-// Rank `self` among `ranks`, with an owner that acts on a result after the call has returned, as
+// Rank `self` among `ranks`, with an owner that carries moves out after the call has returned, as
 // the learner does.
-struct OpeningOf final : OpeningRun::Owner {
-  OpeningOf(int world_size, int self, const StateSummary& own) : self_id{IdOfRank(self)} {
+struct OpeningOf final : OpeningRun::Owner, CoordinatorSession::Owner, MetricsSink {
+  OpeningOf(int world_size, int self, const StateSummary& own, bool bitwise = true)
+      : self_id{IdOfRank(self)} {
     Membership membership{.id = kOpens, .members = {}};
     for (int rank = 0; rank < world_size; ++rank)
       membership.members.push_back({.id = IdOfRank(rank), .address = "x:1"});
@@ -59,44 +61,61 @@ struct OpeningOf final : OpeningRun::Owner {
                                     .world_size = world_size,
                                     .self = self,
                                     .job = {},
-                                    .bitwise = true,
+                                    .bitwise = bitwise,
                                     .timeout = kOpeningTimeout},
-                OpeningRun::Parts{.tasks = tasks,
-                                  .compute = compute,
-                                  .checkpointer = checkpointer,
-                                  .schedule = schedule,
-                                  .peers = peers,
-                                  .states = states,
-                                  .volume_retry = volume_retry,
-                                  .owner = *this},
-                own);
+                LearnerContext{.tasks = tasks,
+                               .moves = moves,
+                               .compute = compute,
+                               .checkpointer = checkpointer,
+                               .metrics = *this,
+                               .split = split,
+                               .view = view,
+                               .peers = peers,
+                               .states = states,
+                               .session = session,
+                               .volume_retry = volume_retry,
+                               .stats = stats,
+                               .state = state},
+                *this, own);
   }
 
-  void OnOpeningNews() override { news = true; }
-  void OnReady() override { ready = true; }
-  void OnAbsent(const std::vector<int>& ranks) override {
-    for (const int rank : ranks) told.push_back(Format("absent {}", rank));
-  }
-  void OnViolation(int rank, std::string cause) override {
-    told.push_back(Format("violation of {}: {}", rank, cause));
-  }
   void Fail(const Error& error) override { told.push_back("failed: " + error.message); }
-  void OnFreshStart() override { told.emplace_back("fresh start"); }
-  void LoadState(std::shared_ptr<const StateCopy> state, StateSummary holding) override {
+  void LoadState(std::shared_ptr<const StateCopy> given, StateSummary holding) override {
     told.push_back(Format("load {}", holding.position.applied_ticks));
     loading = true;
-    compute.LoadState(std::move(state), tasks.Guard<Status>([this, holding](const Status& status) {
+    compute.LoadState(std::move(given), tasks.Guard<Status>([this, holding](const Status& status) {
       ASSERT_TRUE(status);
       loading = false;
       run->OnLoaded(holding);
     }));
   }
 
+  std::vector<LearnerMessage> Greeting() override { return {}; }
+  Progress MakeProgress() override { return {}; }
+  void Obey(const CoordinatorMessage& /*message*/) override {}
+  void Append(Tick /*tick*/, std::string_view /*line*/) override {}
+  void CutFrom(Tick /*tick*/) override {}
+
   static LearnerId IdOfRank(int rank) {
     return {.name = "learner-" + std::to_string(rank), .pod_uid = "u", .nonce = 1};
   }
   void CarryOut() {
-    while (!loading && std::exchange(news, false)) run->Advance();
+    if (state.own.has_state && !std::exchange(has_state, true)) told.emplace_back("fresh start");
+    std::deque<Move> all;
+    moves.PutBefore(all);
+    for (const Move& move : all) {
+      if (const auto* const simple = std::get_if<SimpleMove>(&move)) {
+        ready |= *simple == SimpleMove::kBeginTraining;
+        news |= *simple == SimpleMove::kAdvanceOpening;
+        continue;
+      }
+      const Loss& loss = std::get<StopMove>(move).loss;
+      for (const LearnerId& accused : loss.accused)
+        told.push_back(Format("{}: {}", accused.name, loss.cause));
+    }
+    if (loading || !std::exchange(news, false)) return;
+    run->Advance();
+    CarryOut();
   }
   // A membership in which all are connected.
   void BeginConnected() {
@@ -132,12 +151,12 @@ struct OpeningOf final : OpeningRun::Owner {
   }
   // The state of another rank, with tensors filled with `value`.
   std::vector<Frame> StateFrames(Tick applied, float value = 0.5F) const {
-    auto state = std::make_shared<StateCopy>(StateCopy::Like(compute.state_shape()));
-    for (const TensorView& tensor : state->view()) {
+    auto filled = std::make_shared<StateCopy>(StateCopy::Like(compute.state_shape()));
+    for (const TensorView& tensor : filled->view()) {
       for (std::size_t at = 0; at < tensor.bytes.size(); at += sizeof(value))
         std::memcpy(&tensor.bytes[at], &value, sizeof(value));
     }
-    return pliant::StateFrames(kOpens, applied, std::move(state));
+    return pliant::StateFrames(kOpens, applied, std::move(filled));
   }
   void HearsState(int rank, const std::vector<Frame>& frames) {
     for (const Frame& frame : frames) run->OnStateFrame(rank, frame);
@@ -151,10 +170,13 @@ struct OpeningOf final : OpeningRun::Owner {
   FakeCheckpointer checkpointer{loop};
   FakePeerTransport transport;
   const Schedule schedule = ScheduleOfSteps();
+  const WorkSplit split{schedule, Reproducibility::kBitwise};
+  TrainingState state{schedule};
   MembershipView view{self_id};
-  Position group;
   LearnerStats stats;
-  Peers peers{&transport, view, group, stats};
+  Peers peers{&transport, view, state.group, stats};
+  CoordinatorSession session{nullptr, tasks, 0, *this};
+  Moves moves;
   StateServer states{1U << 20,
                      [this](int rank, Frame frame) { peers.SendTo(rank, std::move(frame)); }};
   VolumeRetry volume_retry;
@@ -162,6 +184,7 @@ struct OpeningOf final : OpeningRun::Owner {
   bool ready = false;
   bool news = false;
   bool loading = false;
+  bool has_state = false;
   std::optional<OpeningRun> run;
 };
 
@@ -215,7 +238,7 @@ TEST(OpeningRun, TellsOfMembersThatDoNotComeInTime) {
   it.loop.RunFor(kOpeningTimeout / 2 - milliseconds(1));
   EXPECT_EQ(it.told, Lines{});
   it.loop.RunFor(milliseconds(300));
-  EXPECT_EQ(it.told, Lines{"absent 2"});
+  EXPECT_EQ(it.told, Lines{"learner-2: no connection"});
   EXPECT_EQ(it.loop.pending(), 0U) << "it is not sent again";
 }
 
@@ -227,7 +250,7 @@ TEST(OpeningRun, ALinkThatBreaksIsGivenLessTimeThanANewOne) {
   it.loop.RunFor(milliseconds(900));
   EXPECT_EQ(it.told, Lines{});
   it.loop.RunFor(milliseconds(400));
-  EXPECT_EQ(it.told, Lines{"absent 0"});
+  EXPECT_EQ(it.told, Lines{"learner-0: no connection"});
 }
 
 TEST(OpeningRun, ALinkThatIsMadeAgainInTimeIsAllRight) {
@@ -329,9 +352,9 @@ TEST(OpeningRun, AStateThatCannotBeIsAViolation) {
          frames.resize(2);
          return frames;
        },
-       "violation of 1: a piece of another tensor"},
+       "learner-1: a piece of another tensor"},
       {"of another tick", [](const OpeningOf& it) { return it.StateFrames(7); },
-       "violation of 1: a state of another tick than it said"},
+       "learner-1: a state of another tick than it said"},
   };
   for (const auto& test : kCases) {
     SCOPED_TRACE(test.name);
@@ -482,22 +505,7 @@ TEST(OpeningRun, OnlyRankZeroLooksAtTheVolume) {
 TEST(OpeningRun, InStatisticalModeAStateIsOfTheMembershipThatWroteIt) {
   for (const bool bitwise : {true, false}) {
     SCOPED_TRACE(bitwise);
-    OpeningOf it(2, 0, {});
-    it.run.emplace(OpeningRun::Options{.membership = kOpens,
-                                       .world_size = 2,
-                                       .self = 0,
-                                       .job = {},
-                                       .bitwise = bitwise,
-                                       .timeout = kOpeningTimeout},
-                   OpeningRun::Parts{.tasks = it.tasks,
-                                     .compute = it.compute,
-                                     .checkpointer = it.checkpointer,
-                                     .schedule = it.schedule,
-                                     .peers = it.peers,
-                                     .states = it.states,
-                                     .volume_retry = it.volume_retry,
-                                     .owner = it},
-                   StateSummary{});
+    OpeningOf it(2, 0, {}, bitwise);
     it.checkpointer.newest = [] { return CheckpointOfStep(5); };
     it.checkpointer.restored = [&] {
       return Restored{.manifest = {.position = {.step = 5, .tick = 5, .membership = {2, 2}}},

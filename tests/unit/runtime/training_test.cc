@@ -18,6 +18,7 @@
 #include "base/sim_event_loop.h"
 #include "tests/simulation/process.h"
 #include "tests/simulation/toy_program.h"
+#include "tests/unit/runtime/fake_checkpointer.h"
 #include "tests/unit/runtime/fake_peer_transport.h"
 
 namespace pliant {
@@ -68,35 +69,27 @@ struct TrainingOf final : Training::Owner, CoordinatorSession::Owner, MetricsSin
     for (Tick step = 0; step < held[static_cast<std::size_t>(self)].position.applied_ticks; ++step)
       Step(step, gradient);
     state.MoveTo(opening.own().position);
-    training.emplace(
-        Training::Options{.state_bytes = 100, .state_slice_bytes = 1, .max_backlog = kBacklog},
-        Training::Parts{.tasks = tasks,
-                        .compute = compute,
-                        .metrics = *this,
-                        .split = split,
-                        .view = view,
-                        .peers = peers,
-                        .states = states,
-                        .ticks = ticks,
-                        .carrier = carrier,
-                        .session = session,
-                        .stats = stats,
-                        .state = state,
-                        .owner = *this},
-        opening);
+    training.emplace(Training::Options{.state_slice_bytes = 1, .max_backlog = kBacklog},
+                     LearnerContext{.tasks = tasks,
+                                    .moves = moves,
+                                    .compute = compute,
+                                    .checkpointer = checkpointer,
+                                    .metrics = *this,
+                                    .split = split,
+                                    .view = view,
+                                    .peers = peers,
+                                    .states = states,
+                                    .session = session,
+                                    .volume_retry = volume_retry,
+                                    .stats = stats,
+                                    .state = state},
+                     ticks, carrier, *this, opening);
   }
   ~TrainingOf() override { tasks.End(); }
 
   Trailer TrailerHead(const TickPlan& /*plan*/) override { return says; }
-  void OnTickBegun() override {}
-  void OnTickNews() override { Commit(); }
   void OnBoundary(const TickOutcome& /*outcome*/) override { ++boundaries; }
-  void OnAllApplied() override { told.emplace_back("all applied"); }
-  void OnCatchUpAbandoned() override { told.emplace_back("abandoned"); }
   bool OthersContinue() const override { return others_go_on; }
-  void OnViolation(int rank, std::string cause) override {
-    told.push_back(Format("violation of {}: {}", rank, cause));
-  }
   void Fail(const Error& error) override { failed = error; }
   std::vector<LearnerMessage> Greeting() override { return {}; }
   Progress MakeProgress() override { return {}; }
@@ -112,20 +105,33 @@ struct TrainingOf final : Training::Owner, CoordinatorSession::Owner, MetricsSin
     ASSERT_TRUE(program.Commit(
         {.step = step, .schedule_step = step, .gradient = gradient, .buffers = buffers}));
   }
-  void Commit() { training->CommitWhenComplete(); }
+  void Commit() {
+    tasks.Handle([this] { training->CommitWhenComplete(); });
+  }
+  void CarryOut() {
+    std::deque<Move> all;
+    moves.PutBefore(all);
+    for (const Move& move : all)
+      if (std::get<SimpleMove>(move) == SimpleMove::kCommit) Commit();
+  }
+  void Hears(int rank, const Frame& frame) {
+    tasks.Handle([&] { training->OnTickFrame(rank, frame); });
+  }
+  void BeginTick() {
+    tasks.Handle([this] { training->BeginTick(); });
+  }
   // The part of one tick that this rank can do alone.
   void ComputeTick() {
-    training->BeginTick();
+    BeginTick();
     loop.RunFor(seconds(1));
   }
   // Receives what `from` has sent to it since the last call, apart from state.
   void Take(TrainingOf& from) {
-    for (const Frame& frame : TakeSent(from, /*of_state=*/false))
-      training->OnTickFrame(from.self_rank, frame);
+    for (const Frame& frame : TakeSent(from, /*of_state=*/false)) Hears(from.self_rank, frame);
   }
   void TakeState(TrainingOf& from) {
     for (const Frame& frame : TakeSent(from, /*of_state=*/true))
-      training->OnStateFrame(from.self_rank, frame);
+      tasks.Handle([&] { training->OnStateFrame(from.self_rank, frame); });
   }
   std::vector<Frame> TakeSent(TrainingOf& from, bool of_state) const {
     std::vector<Frame> taken;
@@ -144,7 +150,8 @@ struct TrainingOf final : Training::Owner, CoordinatorSession::Owner, MetricsSin
 
   SimEventLoop& loop;
   const int self_rank;
-  Tasks tasks{loop, [] {}};
+  Tasks tasks{loop, [this] { CarryOut(); }};
+  Moves moves;
   sim::ToyProgram program;
   sim::SimCompute compute{loop,
                           program,
@@ -175,6 +182,8 @@ struct TrainingOf final : Training::Owner, CoordinatorSession::Owner, MetricsSin
                    .stats = stats,
                    .on_failed = [this](const std::string& why) { told.push_back(why); },
                    .on_hang = [this](std::string why) { told.push_back(std::move(why)); }}};
+  FakeCheckpointer checkpointer{loop};
+  VolumeRetry volume_retry;
   CoordinatorSession session{nullptr, tasks, 0, *this};
   Trailer says;
   bool others_go_on = false;
@@ -327,8 +336,8 @@ TEST(Training, OneThatIsFarBehindIsWaitedFor) {
     EXPECT_EQ(it.told, Lines{});
     if (test.want == 5) continue;
     // The peer reports that it is one tick further.
-    it.training->OnTickFrame(1, {.header = {.kind = FrameKind::kTrailer, .tick = 1},
-                                 .payload = EncodeTrailer({.in_sync = false})});
+    it.Hears(1, {.header = {.kind = FrameKind::kTrailer, .tick = 1},
+                 .payload = EncodeTrailer({.in_sync = false})});
     loop.RunFor(seconds(1));
     EXPECT_EQ(it.state.applied(), test.want + 1);
   }
@@ -343,7 +352,7 @@ TEST(Training, OneThatHasAllTicksStillReportsHowFarItIs) {
   first.training->Begin();
   behind.training->Begin();
   for (int tick = 0; tick < 4; ++tick) {
-    behind.training->BeginTick();
+    behind.BeginTick();
     first.ComputeTick();
     behind.Take(first);
   }
