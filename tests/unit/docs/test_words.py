@@ -1,7 +1,6 @@
 import unittest
 
 import words
-from words import WORDINGS
 
 _CPP = """// Of two lines
 // that are one comment.
@@ -25,7 +24,7 @@ class PlacesTest(unittest.TestCase):
             ("limit-last", ["a.cc:3: elements_most", "a.cc:6: kLinesMost", "b.py:4: name_least"]),
         ):
             with self.subTest(name=name):
-                self.assertEqual(words.places(WORDINGS[name], files), found)
+                self.assertEqual(words.places(files)[name], found)
 
 
 class TreeTest(unittest.TestCase):

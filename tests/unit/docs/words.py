@@ -13,6 +13,7 @@ import sys
 import tokenize
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import cpp_tokens
@@ -45,7 +46,7 @@ class Wording:
 
 
 def _words(pattern: str, instead: str) -> Wording:
-    return Wording(re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE), (COMMENT, PROSE), instead)
+    return Wording(re.compile(rf"(?i:\b(?:{pattern})\b)"), (COMMENT, PROSE), instead)
 
 
 _CONSTANT = r"k[A-Z]\w*(?:Most|Least|Max|Min)|k(?:Most|Least)(?:[A-Z]\w*)?"
@@ -70,6 +71,10 @@ WORDINGS = {
         re.compile(rf"\A(?!(?:{_OF_LIBRARIES})\Z)(?:{_CONSTANT}|{_VARIABLE})\Z"), (NAME,), "max_x, min_x, kMaxX, kMinX"
     ),
 }  # fmt: skip
+_ANY_OF_KIND = {
+    kind: re.compile("|".join(each.pattern.pattern for each in WORDINGS.values() if kind in each.kinds))
+    for kind in (COMMENT, PROSE, NAME)
+}
 
 
 def passages(file: str, text: str) -> Iterator[Passage]:
@@ -121,13 +126,22 @@ def _of_python(text: str) -> Iterator[Passage]:
                 yield Passage(NAME, line, name)
 
 
-def places(wording: Wording, files: Mapping[str, str]) -> list[str]:
-    return [
-        f"{file}:{each.line}: {each.text}"
-        for file, text in sorted(files.items())
-        for each in passages(file, text)
-        if each.kind in wording.kinds and wording.pattern.search(" ".join(each.text.split()))
-    ]
+@cache
+def _rules_broken(kind: str, text: str) -> tuple[str, ...]:
+    """One search answers for all rules, because few passages break any; names repeat."""
+    if not _ANY_OF_KIND[kind].search(text):
+        return ()
+    return tuple(name for name, each in WORDINGS.items() if kind in each.kinds and each.pattern.search(text))
+
+
+def places(files: Mapping[str, str]) -> dict[str, list[str]]:
+    """For each rule of WORDINGS the places that break it."""
+    found: dict[str, list[str]] = {name: [] for name in WORDINGS}
+    for file, text in sorted(files.items()):
+        for each in passages(file, text):
+            for name in _rules_broken(each.kind, " ".join(each.text.split())):
+                found[name].append(f"{file}:{each.line}: {each.text}")
+    return found
 
 
 def tree() -> dict[str, str]:
@@ -141,8 +155,8 @@ def tree() -> dict[str, str]:
 
 
 def complaints(files: Mapping[str, str]) -> Iterator[str]:
-    for name, wording in WORDINGS.items():
-        yield from (f"{name}: write {wording.instead}: {place}" for place in places(wording, files))
+    for name, found in places(files).items():
+        yield from (f"{name}: write {WORDINGS[name].instead}: {place}" for place in found)
 
 
 def main() -> int:
