@@ -176,13 +176,12 @@ void RemoveTemporaries(CheckpointStore& store, std::string_view directory) {
 Status CheckJob(const StoredCheckpoint& stored, const Manifest& manifest, const JobIdentity& job) {
   std::string theirs;
   std::string ours;
-  // An unknown value matches any.
-  const auto compare = [&](std::string_view name, std::optional<std::uint64_t> their_value,
-                           std::optional<std::uint64_t> our_value) {
-    if (!their_value || !our_value || *their_value == *our_value) return;
+  const auto compare = [&](std::string_view name, std::uint64_t their_value,
+                           std::uint64_t our_value) {
+    if (their_value == our_value) return;
     const std::string_view comma = theirs.empty() ? "" : ", ";
-    theirs += Format("{}{} {}", comma, name, *their_value);
-    ours += Format("{}{} {}", comma, name, *our_value);
+    theirs += Format("{}{} {}", comma, name, their_value);
+    ours += Format("{}{} {}", comma, name, our_value);
   };
   const JobIdentity& then = manifest.job;
   compare("seed", then.seed, job.seed);

@@ -5,6 +5,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
 #include "base/format.h"
 #include "base/json.h"
@@ -14,12 +15,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Format 1 knows no batch that changes, and format 2 does. Since format 3 norms of gradients are
-// sums of cells (GradientCells). A version that does not know a format refuses the file: it would
-// count the epochs wrong, or continue with other bits.
-constexpr std::uint64_t kFormat = 3;
-constexpr std::uint64_t kFirstFormat = 1;
-constexpr std::uint64_t kFormatWithBatches = 2;
+// A change that would make a reader continue with other bits has another number, so that a version
+// refuses a file that it would misread.
+constexpr std::uint64_t kFormat = 1;
 constexpr std::size_t kMaxFiles = 100'000;
 
 std::unexpected<Error> Corrupt(std::string_view field) {
@@ -66,8 +64,7 @@ Status Get(const Json& json, const char* field, double& value) {
 
 Status GetNoise(const Json& json, NoiseWindow& noise) {
   const auto found = json.find("noise");
-  if (found == json.end()) return {};
-  if (!found->is_object()) return Corrupt("noise");
+  if (found == json.end() || !found->is_object()) return Corrupt("noise");
   RETURN_IF_ERROR(Get(*found, "trace", noise.trace));
   RETURN_IF_ERROR(Get(*found, "square", noise.square));
   RETURN_IF_ERROR(Get(*found, "steps", noise.steps));
@@ -89,10 +86,6 @@ Status GetBatches(const Json& json, BatchSegments& batches) {
     batches.push_back(segment);
   }
   return {};
-}
-
-Status GetIfThere(const Json& json, const char* field, std::optional<std::uint64_t>& value) {
-  return json.contains(field) ? Get(json, field, value.emplace()) : Status();
 }
 
 Result<ManifestFile> DecodeFile(const Json& json) {
@@ -147,28 +140,28 @@ Result<std::vector<ManifestFile>> DecodeFiles(std::string_view text) {
 }
 
 std::string EncodeManifest(const Manifest& manifest) {
-  const BatchSegments& batches = manifest.position.batches;
-  Json json = {{"format", kFormat},
-               {"complete", true},
-               {"step", manifest.position.step},
-               {"tick", manifest.position.tick},
-               {"epoch", manifest.position.epoch},
-               {"membership", ToString(manifest.position.membership)},
-               {"seed", manifest.job.seed},
-               {"globalBatchSize", manifest.job.global_batch_size},
-               {"logicalShards", manifest.job.logical_shards},
-               {"framework", manifest.framework},
-               {"parametersSha256", manifest.parameters_sha256},
-               {"files", FilesJson(manifest.files)}};
-  if (manifest.job.train_samples) json["trainSamples"] = *manifest.job.train_samples;
-  if (manifest.job.test_samples) json["testSamples"] = *manifest.job.test_samples;
-  // Written with as many digits as give the same bits when read.
-  if (const NoiseWindow& noise = manifest.position.noise; noise != NoiseWindow{}) {
-    json["noise"] = {{"trace", noise.trace}, {"square", noise.square}, {"steps", noise.steps}};
-  }
-  json["batches"] = Json::array();
-  for (const BatchSegment& segment : batches)
-    json["batches"].push_back({{"epoch", segment.epoch}, {"doublings", segment.doublings}});
+  const NoiseWindow& noise = manifest.position.noise;
+  Json batches = Json::array();
+  for (const BatchSegment& segment : manifest.position.batches)
+    batches.push_back({{"epoch", segment.epoch}, {"doublings", segment.doublings}});
+  // Doubles are written with as many digits as give the same bits when read.
+  const Json json = {
+      {"format", kFormat},
+      {"complete", true},
+      {"step", manifest.position.step},
+      {"tick", manifest.position.tick},
+      {"epoch", manifest.position.epoch},
+      {"membership", ToString(manifest.position.membership)},
+      {"seed", manifest.job.seed},
+      {"globalBatchSize", manifest.job.global_batch_size},
+      {"logicalShards", manifest.job.logical_shards},
+      {"trainSamples", manifest.job.train_samples},
+      {"testSamples", manifest.job.test_samples},
+      {"framework", manifest.framework},
+      {"parametersSha256", manifest.parameters_sha256},
+      {"noise", {{"trace", noise.trace}, {"square", noise.square}, {"steps", noise.steps}}},
+      {"batches", std::move(batches)},
+      {"files", FilesJson(manifest.files)}};
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -177,9 +170,9 @@ Result<Manifest> DecodeManifest(std::string_view text) {
   if (!json.is_object()) return Fail(ErrorCode::kCorrupt, "manifest: no JSON object");
   std::uint64_t format = 0;
   RETURN_IF_ERROR(Get(json, "format", format));
-  if (format < kFirstFormat || format > kFormat)
-    return Fail(ErrorCode::kCorrupt, Format("manifest: format {} is not supported, only {} to {}",
-                                            format, kFirstFormat, kFormat));
+  if (format != kFormat)
+    return Fail(ErrorCode::kCorrupt,
+                Format("manifest: format {} is not supported, only {}", format, kFormat));
   if (const auto complete = json.find("complete"); complete == json.end() || *complete != true)
     return Corrupt("complete");
 
@@ -194,7 +187,7 @@ Result<Manifest> DecodeManifest(std::string_view text) {
   if (!id) return Corrupt("membership");
   position.membership = *id;
   RETURN_IF_ERROR(GetNoise(json, position.noise));
-  if (format >= kFormatWithBatches) RETURN_IF_ERROR(GetBatches(json, position.batches));
+  RETURN_IF_ERROR(GetBatches(json, position.batches));
 
   RETURN_IF_ERROR(Get(json, "seed", manifest.job.seed));
   RETURN_IF_ERROR(Get(json, "globalBatchSize", manifest.job.global_batch_size));
@@ -202,8 +195,8 @@ Result<Manifest> DecodeManifest(std::string_view text) {
   RETURN_IF_ERROR(Get(json, "logicalShards", shards));
   if (shards > std::numeric_limits<int>::max()) return Corrupt("logicalShards");
   manifest.job.logical_shards = static_cast<int>(shards);
-  RETURN_IF_ERROR(GetIfThere(json, "trainSamples", manifest.job.train_samples));
-  RETURN_IF_ERROR(GetIfThere(json, "testSamples", manifest.job.test_samples));
+  RETURN_IF_ERROR(Get(json, "trainSamples", manifest.job.train_samples));
+  RETURN_IF_ERROR(Get(json, "testSamples", manifest.job.test_samples));
   RETURN_IF_ERROR(Get(json, "framework", manifest.framework));
   RETURN_IF_ERROR(Get(json, "parametersSha256", manifest.parameters_sha256));
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,9 +17,8 @@ struct JobIdentity {
   std::uint64_t seed = 0;
   std::uint64_t global_batch_size = 0;
   int logical_shards = 0;
-  // None: unknown, as in old manifests, which do not have these fields.
-  std::optional<std::uint64_t> train_samples = std::nullopt;
-  std::optional<std::uint64_t> test_samples = std::nullopt;
+  std::uint64_t train_samples = 0;
+  std::uint64_t test_samples = 0;
   bool operator==(const JobIdentity&) const = default;
 };
 
@@ -30,8 +28,8 @@ struct TrainingPosition {
   Tick tick = 0;            // ticks committed, so also the number of the next tick
   std::uint64_t epoch = 0;  // the epoch of the next tick
   MembershipId membership;  // the membership that wrote the checkpoint
-  NoiseWindow noise;        // empty in old manifests
-  BatchSegments batches;    // likewise
+  NoiseWindow noise;
+  BatchSegments batches;
   bool operator==(const TrainingPosition&) const = default;
 };
 

@@ -36,7 +36,7 @@ bool TakeNumber(std::string_view& text, std::string_view prefix, std::uint64_t& 
 std::optional<StoredCheckpoint> ParseDirectory(std::string_view name) {
   StoredCheckpoint stored{.name = std::string(name)};
   if (!TakeNumber(name, kStepPrefix, stored.step)) return std::nullopt;
-  if (name.starts_with("-t") && !TakeNumber(name, "-t", stored.tick)) return std::nullopt;
+  if (!TakeNumber(name, "-t", stored.tick)) return std::nullopt;
   if (!TakeNumber(name, "-m", stored.membership.term)) return std::nullopt;
   if (!TakeNumber(name, ".", stored.membership.counter) || !name.empty()) return std::nullopt;
   return stored;

@@ -26,7 +26,7 @@ std::string PathIn(std::string_view directory, std::string_view name);
 struct StoredCheckpoint {
   std::string name;  // "step-000000001234-t000000001260-m2.5" or "final"
   std::uint64_t step = 0;
-  Tick tick = 0;  // 0 for an old name, which has no tick ("step-000000001234-m2.5")
+  Tick tick = 0;
   MembershipId membership;
   std::map<std::string, std::uint64_t, std::less<>> files;  // name → bytes
 

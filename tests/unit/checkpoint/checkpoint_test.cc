@@ -113,16 +113,6 @@ TEST(Checkpoint, OfAnotherJobIsRefused) {
   }
 }
 
-TEST(Checkpoint, OfBeforeSamplesWereCountedIsTaken) {
-  CheckpointLabel label = LabelAt(5);
-  label.job.train_samples.reset();
-  label.job.test_samples.reset();
-  MemoryStore store;
-  TrainingState state(5);
-  ASSERT_TRUE(SaveCheckpoint(store, label, state.View()));
-  ExpectRestores(store, 5);
-}
-
 // Flips every single byte of every file: the damage is reported, and the checkpoint before is
 // restored.
 TEST(Checkpoint, AnyDamageIsSeen) {
@@ -329,29 +319,6 @@ TEST(Checkpoint, OneStepMayHaveTheStatesOfSeveralTicks) {
       EXPECT_EQ(Contents(restored->state.view()), Contents(want.View()));
     }
   }
-}
-
-TEST(Checkpoint, NamesOfOlderVersionsHaveNoTick) {
-  MemoryStore store;
-  for (const std::uint64_t step : {100U, 200U}) {
-    ASSERT_TRUE(Save(store, step));
-    const std::string tick = Format("-t{:012}", step + 10);
-    for (const std::string& name : NamesIn(store)) {
-      const std::size_t at = name.find(tick);
-      if (at == std::string::npos) continue;
-      auto object = store.objects().extract(name);
-      object.key().erase(at, tick.size());
-      store.objects().insert(std::move(object));
-    }
-  }
-  ASSERT_TRUE(store.objects().contains("step-000000000200-m2.5/manifest.json"));
-  ExpectRestores(store, 200);
-  EXPECT_EQ(RestoreNewest(store, kJob, "step-000000000100-m2.5")->manifest.position.tick, 110U);
-  ASSERT_TRUE(Save(store, 200)) << "by a newer version, in the same membership";
-  ASSERT_TRUE(PruneTo(store, LabelAt(200).position, 2));
-  EXPECT_TRUE(store.objects().contains("step-000000000200-m2.5/manifest.json"));
-  EXPECT_FALSE(store.objects().contains("step-000000000100-m2.5/manifest.json"));
-  ExpectRestores(store, 200);
 }
 
 TEST(Checkpoint, AStoreThatCannotBeReadIsNoReasonToGoBack) {

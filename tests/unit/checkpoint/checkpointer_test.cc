@@ -146,7 +146,7 @@ TEST(RestoreFirst, IsFromTheJobOrTheCheckpointThatWasNamed) {
   EXPECT_EQ(First(ResumeFromFolder(volume / "none")),
             "Invalid resume from " + (volume / "none").string() + ": there is no checkpoint");
   EXPECT_EQ(
-      First(ResumeFromFolder(job), {.seed = 8, .global_batch_size = 256, .logical_shards = 32}),
+      First(ResumeFromFolder(job), {8, 256, 32, 5000, 0}),
       "Invalid resume from " + job.string() +
           ": checkpoint step-000000000200-t000000000210-m2.5 was written with seed 7; this job "
           "has seed 8");

@@ -101,11 +101,11 @@ TEST_F(LearnerEnvironmentTest, TakesWhatTheOperatorSets) {
 }
 
 TEST_F(LearnerEnvironmentTest, WhatItBeginsFromIsOnTheVolumeUnlessItsPathIsWhole) {
-  for (const auto& [told, want] :
-       {std::pair{"", ""},
-        {"another-uid", "/checkpoints/another-uid"},
-        {"old/uid/step-000000000200-m1.1", "/checkpoints/old/uid/step-000000000200-m1.1"},
-        {"/archive/uid", "/archive/uid"}}) {
+  for (const auto& [told, want] : {std::pair{"", ""},
+                                   {"another-uid", "/checkpoints/another-uid"},
+                                   {"old/uid/step-000000000200-t000000000210-m1.1",
+                                    "/checkpoints/old/uid/step-000000000200-t000000000210-m1.1"},
+                                   {"/archive/uid", "/archive/uid"}}) {
     Variables variables = Full();
     variables["PLIANT_RESUME_FROM"] = told;
     const auto environment = Read(variables);
