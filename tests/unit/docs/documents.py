@@ -48,20 +48,6 @@ class Document:
         return str(self.path.relative_to(REPO)) if self.path.is_relative_to(REPO) else str(self.path)
 
 
-_CODE = re.compile(r"`([^`]+)`")
-
-
-def gone_paths(document: Document) -> list[str]:
-    """Paths in the last column of a table that are neither a folder nor a file, with or without a suffix."""
-    return [
-        f"{document.name}:{number}: {path}"
-        for number, line in document.prose
-        if line.startswith("|")
-        for path in _CODE.findall(line.rstrip(" |").rpartition(" | ")[2])
-        if "/" in path and not (REPO / path).exists() and not list(REPO.glob(f"{path}.*"))
-    ]
-
-
 def undescribed(schema: Mapping[str, Any], path: str = "") -> Iterator[str]:
     """Fields, items and values below `schema` without a description that is a sentence."""
     below = {f"{path}.{name}": field for name, field in schema.get("properties", {}).items()}

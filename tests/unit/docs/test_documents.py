@@ -52,12 +52,6 @@ class DocumentsTest(unittest.TestCase):
         written = (REPO / "docs" / "api.md").read_text()
         self.assertEqual(written, made, "python3 tests/unit/docs/api_page.py > docs/api.md")
 
-    def test_old_names_lead_to_what_is_there(self) -> None:
-        (names,) = [each for each in DOCUMENTS if each.name == "docs/old-names.md"]
-        self.assert_none(documents.gone_paths(names))
-        moved = documents.parse(names.path, "| `base/a` | `base`, `base/log`, `base/log.h`, `base/nowhere`: `Log` |\n")
-        self.assertEqual(documents.gone_paths(moved), ["docs/old-names.md:1: base/nowhere"])
-
     def test_each_field_of_the_schema_is_described(self) -> None:
         # The API server allows no description there, and supplies its own.
         schemas = documents.schemas()
