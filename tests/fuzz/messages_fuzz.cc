@@ -31,6 +31,7 @@ std::vector<std::string> fuzz::Seeds() {
       .samples = 5,
       .loss = 0.5,
       .samples_per_second = 5310,
+      .batch_size = 256,
       .evaluations = {{.step = 3, .epoch = 2, .accuracy = 0.9, .sums = {{"samples", 8}}}},
       .last_checkpoint = CheckpointReport{
           .step = 4, .membership = {2, 5}, .unix_seconds = 1.5e9, .error = "full", .reason = "x"}};

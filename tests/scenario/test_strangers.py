@@ -127,7 +127,7 @@ class StrangersTest(ScenarioTest):
 
     def test_messages(self):
         stranger = {"name": "toy-9", "podUid": "u", "nonce": "1"}
-        hello = {"type": "hello", "protocol": 2, "learner": stranger, "address": "127.0.0.1:1",
+        hello = {"type": "hello", "protocol": 1, "learner": stranger, "ranks": 1, "address": "127.0.0.1:1",
                  "fingerprint": {}, "membership": None, "appliedTicks": 0, "hasState": False,
                  "leaving": False, "done": False}
         for text in ["", "{", "null", "[1]", '{"type": "helo"}', '{"type": 5}', "[" * 100000,
@@ -172,9 +172,8 @@ class StrangersTest(ScenarioTest):
             self.assertEqual(self.job.healthy(), (200, "ok\n"))
             self.assertLess(time.monotonic() - began, 5, "kubelet's timeout")
             self.assertEqual(self.job.progress()["state"], "Waiting")
-        # The connections have ended, so that scrapers can connect again. Operators of earlier versions probe the
-        # coordinator here.
-        self.job.wait("the plain port serves", lambda: self.job.status("/healthz") == (200, "ok\n"))
+        # The connections have ended, so that scrapers can connect again.
+        self.job.wait("the plain port serves", lambda: self.job.status("/progress")[0] == 200)
 
     def test_metrics_tell_soon_what_was_counted(self):
         messages = 'pliant_coordinator_refused_messages_total{job_name="toy",job_namespace="test"} '

@@ -1,5 +1,6 @@
 #include "trainer/binding/abi_structs.h"
 
+#include <cstddef>
 #include <filesystem>
 #include <limits>
 #include <optional>
@@ -12,6 +13,12 @@ namespace pliant {
 namespace {
 
 constexpr std::int32_t kMaxDimensions = 64;
+
+// A struct that the caller fills in ends with its last field. A new field in padding would not
+// change the size, and the padding of an older caller, which may hold anything, would be read.
+static_assert(sizeof(pliant_options) == offsetof(pliant_options, keep_freed_memory) + 4);
+static_assert(sizeof(pliant_training) == offsetof(pliant_training, wants_evaluation_results) + 4);
+static_assert(sizeof(pliant_tensor) == offsetof(pliant_tensor, data) + sizeof(void*));
 
 Result<TensorRole> RoleOf(std::int32_t role) {
   switch (role) {

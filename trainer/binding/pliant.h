@@ -59,9 +59,9 @@
  *
  * Versions. Every struct begins with its size, which the caller sets to its sizeof. New fields are
  * only added at the end, and a field that an older caller does not have counts as zero. A new kind
- * of work is yielded only to a program that requests it. PLIANT_ABI_VERSION increases with each
- * addition; a library that could not serve older callers would get another name. (Versions 3 and 4
- * were never released: rebuild programs that were built with their headers.)
+ * of work is yielded only to a program that requests it. From the first release on,
+ * PLIANT_ABI_VERSION increases with each addition; a library that could not serve older callers
+ * would get another name.
  */
 #ifndef PLIANT_H_
 #define PLIANT_H_
@@ -79,7 +79,7 @@
 extern "C" {
 #endif
 
-#define PLIANT_ABI_VERSION 6
+#define PLIANT_ABI_VERSION 1
 
 typedef struct pliant_learner pliant_learner;
 
@@ -115,22 +115,20 @@ typedef struct pliant_options {
   /* The directory for checkpoints of a program that trains alone. NULL: PLIANT_CHECKPOINT_DIR, else
    * ./checkpoints. Ignored in a job, which always uses PLIANT_CHECKPOINT_DIR, its volume. */
   const char* checkpoint_dir;
+  /* Why the program cannot use the GPUs of its container, for a condition of the job: "torch 2.6.0
+   * was built without CUDA". NULL: it can, or there are none. */
+  const char* gpu_problem;
   /* Not 0: the program handles SIGTERM and SIGINT itself and then calls pliant_leave. 0: from
    * pliant_open until pliant_close both make this learner leave at the next boundary; forked
    * children keep the default. */
   int32_t leave_signals;
-  int32_t reserved;
-  /* Since version 3. Why the program cannot use the GPUs of its container, for a condition of the
-   * job: "torch 2.6.0 was built without CUDA". NULL: it can, or there are none. */
-  const char* gpu_problem;
-  /* Since version 5. Not 0: from pliant_start on, also after pliant_close, this process keeps the
-   * memory that it frees for reuse and does not return it to the system (glibc's mallopt,
-   * M_TRIM_THRESHOLD and M_MMAP_THRESHOLD), unless the environment sets the C library's thresholds.
-   * Each shard frees its activations and gradients; for the next one the system would map and clear
-   * the pages again, which costs a tenth of a step. Set it in a process that only trains, not in a
-   * larger application. */
+  /* Not 0: from pliant_start on, also after pliant_close, this process keeps the memory that it
+   * frees for reuse and does not return it to the system (glibc's mallopt, M_TRIM_THRESHOLD and
+   * M_MMAP_THRESHOLD), unless the environment sets the C library's thresholds. Each shard frees its
+   * activations and gradients; for the next one the system would map and clear the pages again,
+   * which costs a tenth of a step. Set it in a process that only trains, not in a larger
+   * application. */
   int32_t keep_freed_memory;
-  int32_t reserved2;
 } pliant_options;
 
 /* Reads the environment (docs/contracts.md §3). `options` may be NULL. The caller owns `*learner`
@@ -151,8 +149,7 @@ typedef struct pliant_job {
   uint64_t global_batch_size; /* 0: the job does not set it */
   uint64_t seed;
   int32_t has_seed; /* 0: the job sets no seed */
-  int32_t reserved;
-  const char* job; /* "<namespace>/<name>", "" alone; the strings live as long as the learner */
+  const char* job;  /* "<namespace>/<name>", "" alone; the strings live as long as the learner */
   const char* learner;
   const char* checkpoint_dir; /* this job's own: it ends with the job's uid */
 } pliant_job;
@@ -173,16 +170,15 @@ typedef struct pliant_training {
    * two that divides the global batch, but no more than the first power of two ≥ 4 · the maximum
    * number of training processes. A value that differs from the job's is an error. */
   int32_t logical_shards;
-  int32_t has_seed; /* 0: `seed` is not set; the job's seed is used, else 0 */
   uint64_t seed;
+  int32_t has_seed; /* 0: `seed` is not set; the job's seed is used, else 0 */
   /* Not 0: samples that do not fill the last global batch of an epoch are dropped. Otherwise they
    * make a smaller batch, whose shards may have few samples, or none. */
   int32_t drop_last;
-  int32_t reserved;
-  /* Since version 5. Not 0: an epoch reads the training set in index order (0, 1, 2 ...), which
-   * suits data that are read from front to back. 0: in an order drawn from the seed. */
+  /* Not 0: an epoch reads the training set in index order (0, 1, 2 ...), which suits data that are
+   * read from front to back. 0: in an order drawn from the seed. */
   int32_t in_order;
-  /* Since version 5. Not 0: PLIANT_EVALUATED is yielded after each evaluation. */
+  /* Not 0: PLIANT_EVALUATED is yielded after each evaluation. */
   int32_t wants_evaluation_results;
 } pliant_training;
 
@@ -195,7 +191,6 @@ typedef struct pliant_plan { /* batch and steps as at the beginning: the batch m
   uint64_t total_steps;
   uint64_t seed;
   int32_t logical_shards;
-  int32_t reserved;
 } pliant_plan;
 
 /* The plan that follows from the description and the job's settings. */
@@ -219,10 +214,10 @@ enum {
   PLIANT_BOOL = 8
 };
 
-/* Where memory is. PLIANT_CUDA, since version 5: memory of an NVIDIA GPU, in the GPU's primary
- * context, which frameworks use. All such memory of a learner is on one GPU. Registered tensors are
- * the training state where they are: the library reads them there when it needs them, for a
- * checkpoint or a learner that joins, and that may be while the next step is computed.
+/* Where memory is. PLIANT_CUDA: memory of an NVIDIA GPU, in the GPU's primary context, which
+ * frameworks use. All such memory of a learner is on one GPU. Registered tensors are the training
+ * state where they are: the library reads them there when it needs them, for a checkpoint or a
+ * learner that joins, and that may be while the next step is computed.
  *
  * A program that names its stream (pliant_use_stream) need not wait for the GPU before a call, and
  * the library orders its own work by events. If it does so before pliant_start, and all parameters
@@ -259,10 +254,10 @@ typedef struct pliant_tensor {
 PLIANT_API pliant_status pliant_register(pliant_learner* learner, const pliant_tensor* tensor,
                                          int32_t* index);
 
-/* Since version 6. Names the CUDA stream (CUstream, cudaStream_t; NULL: the default stream) on
- * which the program queues its work on registered tensors and gradients. Call it after the first
- * such tensor is registered, and again whenever the program continues on another stream: that one
- * then waits for the work queued so far. The stream must live until pliant_close. */
+/* Names the CUDA stream (CUstream, cudaStream_t; NULL: the default stream) on which the program
+ * queues its work on registered tensors and gradients. Call it after the first such tensor is
+ * registered, and again whenever the program continues on another stream: that one then waits for
+ * the work queued so far. The stream must live until pliant_close. */
 PLIANT_API pliant_status pliant_use_stream(pliant_learner* learner, void* stream);
 
 /* Starts the learner's own threads: it connects to its coordinator or, when it trains alone, looks
@@ -278,7 +273,7 @@ enum {
   PLIANT_COMMIT = 3,
   PLIANT_LOADED = 4,
   PLIANT_END = 5,
-  PLIANT_EVALUATED = 6 /* since version 3, with wants_evaluation_results: an evaluation is over */
+  PLIANT_EVALUATED = 6 /* with wants_evaluation_results: an evaluation is over */
 };
 
 typedef struct pliant_work {
@@ -305,20 +300,19 @@ typedef struct pliant_work {
   double samples_sum;
   double loss_sum;
   double correct_sum;
-  /* Since version 2. TRAIN: not 0: gradients are sent as soon as they are handed in. 0: they wait
-   * for another shard, so handing them in before the end gains nothing. */
+  /* TRAIN: not 0: gradients are sent as soon as they are handed in. 0: they wait for another shard,
+   * so handing them in before the end gains nothing. */
   int32_t travels_early;
-  /* Since version 6. TRAIN, COMMIT: not 0: the epoch's last step. EVALUATE: not 0: the last part of
-   * its evaluation. */
+  /* TRAIN, COMMIT: not 0: the epoch's last step. EVALUATE: not 0: the evaluation's last part. */
   int32_t last;
-  /* Since version 6. COMMIT: the batch of the job's beginning was doubled this many times by the
-   * job's batch mode, and the learning rate may follow. */
+  /* COMMIT: the batch of the job's beginning was doubled this many times by the job's batch mode,
+   * and the learning rate may follow. */
   int32_t doublings;
-  /* Since version 6. TRAIN, COMMIT: where `gradient` and `reduced` are. PLIANT_CUDA: in memory of
-   * the GPU, for work that is queued on the program's stream from now on. */
+  /* TRAIN, COMMIT: where `gradient` and `reduced` are. PLIANT_CUDA: in memory of the GPU, for work
+   * that is queued on the program's stream from now on. */
   int32_t device;
-  /* Since version 6. COMMIT: the step at which a training would be whose batch never grew: for
-   * schedules that count steps. It is `step` while the batch is that of the beginning. */
+  /* COMMIT: the step at which a training would be whose batch never grew: for schedules that count
+   * steps. It is `step` while the batch is that of the beginning. */
   uint64_t schedule_step;
 } pliant_work;
 
@@ -336,16 +330,15 @@ PLIANT_API pliant_status pliant_gradients_ready(pliant_learner* learner, int32_t
 
 /* TRAIN: hands in the gradient of one parameter from `data` (contiguous, of the parameter's shape).
  * It is copied to work.gradient, multiplied by `scale`: a program whose loss is the mean over the
- * shard's samples passes their number. `dtype`: PLIANT_FLOAT32 or PLIANT_FLOAT64 and, since version
- * 6, PLIANT_FLOAT16 or PLIANT_BFLOAT16. Memory of the GPU may be freed or changed in the order of
- * the stream. */
+ * shard's samples passes their number. `dtype`: PLIANT_FLOAT32, PLIANT_FLOAT64, PLIANT_FLOAT16 or
+ * PLIANT_BFLOAT16. Memory of the GPU may be freed or changed in the order of the stream. */
 PLIANT_API pliant_status pliant_put_gradient(pliant_learner* learner, int32_t parameter,
                                              const void* data, int32_t dtype, int32_t device,
                                              double scale);
 
-/* Since version 4. TRAIN: the same for all parameters in one call, for a shard with travels_early
- * 0. `data` has one entry for each parameter, in the order of registration; NULL: this gradient is
- * not handed in. From then on the contents of work.gradient belong to the library. */
+/* TRAIN: the same for all parameters in one call, for a shard with travels_early 0. `data` has one
+ * entry for each parameter, in the order of registration; NULL: this gradient is not handed in.
+ * From then on the contents of work.gradient belong to the library. */
 PLIANT_API pliant_status pliant_put_gradients(pliant_learner* learner, const void* const* data,
                                               int32_t dtype, int32_t device, double scale);
 
@@ -358,16 +351,16 @@ PLIANT_API pliant_status pliant_data_waited(pliant_learner* learner, double seco
 PLIANT_API pliant_status pliant_shard_done(pliant_learner* learner, double samples, double loss,
                                            double correct);
 
-/* Since version 6. The same with loss and correct in memory of the program's GPU: `sums` are two
- * doubles that the work on the program's stream makes. That work may be under way still, and `sums`
- * may be freed or changed in the order of the stream. */
+/* The same with loss and correct in memory of the program's GPU: `sums` are two doubles that the
+ * work on the program's stream makes. That work may be under way still, and `sums` may be freed or
+ * changed in the order of the stream. */
 PLIANT_API pliant_status pliant_shard_done_on(pliant_learner* learner, double samples,
                                               const double* sums);
 
-/* Since version 6. COMMIT: the Euclidean norm of gradients, for clipping. Its bits do not depend on
- * the machine, on threads or on learners (docs/decisions/norms-by-cells.md). `data` has one entry
- * for each parameter, in the order of registration (contiguous, PLIANT_FLOAT32); NULL: zero. It is
- * not finite if and only if an element is not. */
+/* COMMIT: the Euclidean norm of gradients, for clipping. Its bits do not depend on the machine, on
+ * threads or on learners (docs/decisions/norms-by-cells.md). `data` has one entry for each
+ * parameter, in the order of registration (contiguous, PLIANT_FLOAT32); NULL: zero. It is not
+ * finite if and only if an element is not. */
 PLIANT_API pliant_status pliant_gradient_norm(pliant_learner* learner, const void* const* data,
                                               int32_t device, double* norm);
 

@@ -39,7 +39,7 @@ Result<FrameHeadFields> DecodeFrameHead(std::span<const std::byte, kFrameHeadByt
 
 // The learners at the two ends of a connection. The payload of the hello frame.
 struct PeerHello {
-  std::uint32_t protocol = 5;
+  std::uint32_t protocol = 1;
   LearnerId from;
   LearnerId to;
   bool operator==(const PeerHello&) const = default;

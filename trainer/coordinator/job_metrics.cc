@@ -201,13 +201,13 @@ std::string JobMetrics::Serialize(const JobProgress& progress, std::size_t conne
     const Progress::Stats& stats = *progress.stats;
     f.epoch.Add({}).Set(static_cast<double>(stats.epoch));
     f.steps_wanted.Add({}).Set(static_cast<double>(stats.total_steps));
-    if (stats.samples) CountSamples(*stats.samples);
+    CountSamples(stats.samples);
     Families::SetIfKnown(f.loss, stats.loss);
     const bool trains = progress.membership && progress.membership->world_size() > 0;
     f.speed.Add({}).Set(trains ? stats.samples_per_second.value_or(0) : 0);
     if (!stats.evaluations.empty())
       Families::SetIfKnown(f.accuracy, stats.evaluations.back().accuracy);
-    if (stats.batch_size) f.batch_size.Add({}).Set(static_cast<double>(*stats.batch_size));
+    f.batch_size.Add({}).Set(static_cast<double>(stats.batch_size));
     // Unlike them it can become unknown again.
     if (stats.noise_scale) {
       f.noise_scale.Add({}).Set(*stats.noise_scale);

@@ -47,7 +47,7 @@ void JobReport::SetProblem(Problem problem, TimePoint now) {
 void JobReport::SetStats(const Progress::Stats& stats, std::uint64_t step, double compute_seconds,
                          TimePoint now) {
   stats_ = stats;
-  if (stats.batch_size) speed_.OnBatch(*stats.batch_size, now);
+  speed_.OnBatch(stats.batch_size, now);
   if (stats.samples_per_second) {
     speed_.OnReport(step, *stats.samples_per_second, compute_seconds, now);
   }

@@ -17,7 +17,7 @@
 // JSON.
 namespace pliant {
 
-inline constexpr int kProtocolVersion = 2;
+inline constexpr int kProtocolVersion = 1;
 inline constexpr std::size_t kMaxMessageBytes = 256 << 10;
 
 // Properties that must be equal on all learners of a job: "gpu", "cpu", "framework", ...
@@ -115,12 +115,12 @@ struct Progress {
   struct Stats {
     std::uint64_t epoch = 0;
     std::uint64_t total_steps = 0;
-    std::optional<std::uint64_t> samples;  // training samples of the committed steps
+    std::uint64_t samples = 0;  // training samples of the committed steps
     std::optional<double> loss;
     std::optional<double> samples_per_second;
-    std::optional<double> noise_scale;        // in samples
-    std::optional<std::uint64_t> batch_size;  // samples in a step of the epoch
-    std::vector<Evaluation> evaluations;      // the last ones that it saw, by step
+    std::optional<double> noise_scale;    // in samples
+    std::uint64_t batch_size = 0;         // samples in a step of the epoch; at least 1
+    std::vector<Evaluation> evaluations;  // the last ones that it saw, by step
     std::optional<CheckpointReport> last_checkpoint;
     std::optional<int> learners_asked;  // number that the program wants
     bool operator==(const Stats&) const = default;

@@ -105,16 +105,17 @@ CheckpointReport ReadCheckpointReport(JsonFields& fields) {
           .membership = ReadMembershipId(fields, "membership"),
           .unix_seconds = fields.Number("unixSeconds"),
           .error = fields.String("error"),
-          .reason = fields.Has("reason") ? fields.String("reason", 64) : ""};
+          .reason = fields.String("reason", 64)};
 }
 
 Json ToJson(const Progress::Stats& stats) {
-  Json json = {{"epoch", stats.epoch}, {"totalSteps", stats.total_steps}};
-  if (stats.samples) json["samples"] = *stats.samples;
+  Json json = {{"epoch", stats.epoch},
+               {"totalSteps", stats.total_steps},
+               {"samples", stats.samples},
+               {"batchSize", stats.batch_size}};
   PutNumber(json, "loss", stats.loss);
   PutNumber(json, "samplesPerSecond", stats.samples_per_second);
   PutNumber(json, "noiseScale", stats.noise_scale);
-  if (stats.batch_size) json["batchSize"] = *stats.batch_size;
   if (!stats.evaluations.empty()) json["evaluations"] = Encoded(stats.evaluations);
   if (stats.learners_asked) json["learnersAsked"] = *stats.learners_asked;
   if (stats.last_checkpoint) json["lastCheckpoint"] = ToJson(*stats.last_checkpoint);
@@ -127,11 +128,12 @@ constexpr double kMaxHeartbeatSeconds = 3600;
 Progress::Stats ReadStats(JsonFields& fields) {
   Progress::Stats stats{.epoch = fields.Unsigned("epoch"),
                         .total_steps = fields.Unsigned("totalSteps"),
+                        .samples = fields.Unsigned("samples"),
                         .loss = fields.OptionalNumber("loss"),
                         .samples_per_second = fields.OptionalNumber("samplesPerSecond"),
-                        .noise_scale = fields.OptionalNumber("noiseScale")};
-  if (fields.Has("samples")) stats.samples = fields.Unsigned("samples");
-  if (fields.Has("batchSize")) stats.batch_size = fields.Unsigned("batchSize");
+                        .noise_scale = fields.OptionalNumber("noiseScale"),
+                        .batch_size = fields.Unsigned("batchSize")};
+  if (stats.batch_size == 0) fields.Wrong("batchSize", "must be at least 1");
   stats.evaluations = ReadEvaluations(fields);
   if (fields.Has("learnersAsked")) {
     stats.learners_asked =
@@ -154,7 +156,7 @@ Json ToJson(const TickTimes& times) {
 TickTimes ReadTickTimes(JsonFields& fields) {
   return {.shard_seconds = fields.Number("shardSeconds"),
           .compute_seconds = fields.Number("computeSeconds"),
-          .data_wait_seconds = fields.OptionalNumber("dataWaitSeconds").value_or(0),
+          .data_wait_seconds = fields.Number("dataWaitSeconds"),
           .wait_seconds = fields.Number("waitSeconds"),
           .commit_seconds = fields.Number("commitSeconds"),
           .sent_bytes = fields.Number("sentBytes"),
@@ -194,7 +196,7 @@ Hello ReadHello(JsonFields& fields) {
   // learner.
   hello.learner = ReadLearnerId(fields, "learner");
   if (hello.protocol != kProtocolVersion) return hello;
-  const std::uint64_t ranks = fields.Has("ranks") ? fields.Unsigned("ranks") : 1;
+  const std::uint64_t ranks = fields.Unsigned("ranks");
   hello.ranks = static_cast<int>(std::clamp<std::uint64_t>(ranks, 1, kMaxRanksPerLearner));
   if (ranks < 1 || ranks > kMaxRanksPerLearner) fields.Wrong("ranks", "must be 1 to 16");
   if (hello.learner.local_rank >= hello.ranks) fields.Wrong("learner", "has no such local rank");

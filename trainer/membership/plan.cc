@@ -33,7 +33,7 @@ WantedState ReadWantedState(JsonFields& fields) {
 void PutStats(Json& json, const Progress::Stats& stats) {
   json["epoch"] = stats.epoch;
   json["totalSteps"] = stats.total_steps;
-  if (stats.samples) json["samples"] = *stats.samples;
+  json["samples"] = stats.samples;
   PutNumber(json, "loss", stats.loss);
   PutNumber(json, "samplesPerSecond", stats.samples_per_second);
   if (!stats.evaluations.empty()) {
@@ -41,7 +41,7 @@ void PutStats(Json& json, const Progress::Stats& stats) {
     json["evaluations"] = Encoded(stats.evaluations);
   }
   PutNumber(json, "noiseScale", stats.noise_scale);
-  if (stats.batch_size) json["batchSize"] = *stats.batch_size;
+  json["batchSize"] = stats.batch_size;
   if (stats.learners_asked) json["learnersAsked"] = *stats.learners_asked;
   if (const auto& checkpoint = stats.last_checkpoint) {
     json["lastCheckpoint"] = {{"step", checkpoint->step},

@@ -48,8 +48,8 @@ TEST(AbiStructs, ZeroIsWhatAProgramDoesNotSay) {
   EXPECT_EQ(none.settings.order, DataOrder::kShuffled);
   const LearnerSession::Training all = TrainingOf({.global_batch_size = 32,
                                                    .logical_shards = 4,
-                                                   .has_seed = 1,
                                                    .seed = 0,
+                                                   .has_seed = 1,
                                                    .drop_last = 1,
                                                    .in_order = 1,
                                                    .wants_evaluation_results = 1});

@@ -627,15 +627,14 @@ TEST_F(PliantTest, WhatAnEvaluationLeftHasACheckpointOfItsOwn) {
   EXPECT_STREQ(end.message, "2 checkpoints after step 1 are the same bits");
 }
 
-// The struct as in version 2, where the bytes after drop_last were reserved and could be
-// uninitialised.
+// The caller's struct ends before in_order.
 TEST_F(PliantTest, WhatAnOlderCallerDidNotSetIsNotRead) {
   pliant_training training = {.train_samples = 32,
                               .epochs = 1,
                               .global_batch_size = 32,
                               .logical_shards = 1,
-                              .reserved = 1};
-  training.struct_size = offsetof(pliant_training, drop_last) + 2 * sizeof(int32_t);
+                              .in_order = 1};
+  training.struct_size = offsetof(pliant_training, in_order);
   ASSERT_EQ(pliant_describe(learner_, &training), PLIANT_OK) << pliant_last_error();
   ASSERT_EQ(Register(Tensor("model.w")), PLIANT_OK);
   ASSERT_EQ(pliant_start(learner_), PLIANT_OK);

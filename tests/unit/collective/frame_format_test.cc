@@ -82,10 +82,10 @@ TEST(PeerHello, IsTakenOnlyWhole) {
 
 TEST(PeerHello, OfAnotherProtocolSaysSo) {
   PeerHello hello = kHello;
-  hello.protocol = 1;
+  hello.protocol = 2;
   const auto decoded = DecodeHello(EncodeHello(hello));
   ASSERT_FALSE(decoded);
-  EXPECT_EQ(decoded.error().message, "the peer speaks protocol 1, this learner 5");
+  EXPECT_EQ(decoded.error().message, "the peer speaks protocol 2, this learner 1");
 }
 
 }  // namespace

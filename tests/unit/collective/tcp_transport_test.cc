@@ -258,7 +258,7 @@ TEST_F(TcpTransportTest, RefusesStrangers) {
       {.from = Learner(8), .to = learner.id},  // not connected by this learner
       {.from = Learner(9), .to = Learner(2)},  // addressed to another learner
       {.from = Learner(0), .to = learner.id},  // it has the smaller id, so it must not dial
-      {.from = learner.id, .to = learner.id}, {.protocol = 1, .from = Learner(9), .to = learner.id},
+      {.from = learner.id, .to = learner.id}, {.protocol = 2, .from = Learner(9), .to = learner.id},
   };
   for (const PeerHello& hello : hellos) {
     RawPeer raw(learner.transport->address());

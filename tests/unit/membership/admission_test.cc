@@ -38,7 +38,7 @@ TEST(CheckAdmission, ComparesWithThoseWhoAreConnected) {
       {"another protocol",
        {.protocol = 99, .fingerprint = {{"cpu", "neon"}}},
        "Protocol",
-       "learner c speaks protocol 99, the coordinator 2",
+       "learner c speaks protocol 99, the coordinator 1",
        false},
   };
   for (const auto& test : kCases) {

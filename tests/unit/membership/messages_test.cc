@@ -94,7 +94,8 @@ TEST(Messages, OfTheCoordinatorComeBackAsTheyWere) {
 }
 
 TEST(Messages, ALossThatIsNoNumberIsLeftOut) {
-  const Progress progress{.stats = Progress::Stats{.loss = std::nan(""), .noise_scale = 0.5}};
+  const Progress progress{
+      .stats = Progress::Stats{.loss = std::nan(""), .noise_scale = 0.5, .batch_size = 1}};
   const Result<LearnerMessage> back = DecodeLearnerMessage(Encode(LearnerMessage(progress)));
   ASSERT_TRUE(back) << back.error();
   EXPECT_EQ(std::get<Progress>(*back).stats->loss, std::nullopt);
@@ -103,9 +104,9 @@ TEST(Messages, ALossThatIsNoNumberIsLeftOut) {
 
 TEST(Messages, OfAnotherProtocolTheHelloIsReadAsFarAsRefusingItNeeds) {
   const Result<LearnerMessage> hello = DecodeLearnerMessage(
-      R"({"type":"hello","protocol":3,"learner":{"name":"a","podUid":"","nonce":"1"},"new":[]})");
+      R"({"type":"hello","protocol":2,"learner":{"name":"a","podUid":"","nonce":"1"},"new":[]})");
   ASSERT_TRUE(hello) << hello.error();
-  EXPECT_EQ(std::get<Hello>(*hello).protocol, 3);
+  EXPECT_EQ(std::get<Hello>(*hello).protocol, 2);
   EXPECT_EQ(std::get<Hello>(*hello).learner.name, "a");
 }
 
@@ -143,8 +144,15 @@ TEST(Messages, AWrongOneIsRefusedWithItsFieldNamed) {
            {"address": "", "learner": {"name": "a", "podUid": "", "nonce": "1"}},
            {"address": "", "learner": {"name": "a", "podUid": "", "nonce": "1"}}]}})",
        "membership.members[1].learner is listed twice"},
-      {R"({"type": "hello", "protocol": 2, "learner": {"name": "a", "podUid": "", "nonce": "1"},
-           "address": "", "fingerprint": {"cpu": 3}, "appliedTicks": 0, "hasState": false,
+      {R"({"type": "hello", "protocol": 1, "learner": {"name": "a", "podUid": "", "nonce": "1"},
+           "address": "", "fingerprint": {}, "appliedTicks": 0, "hasState": false,
+           "leaving": false, "done": false})",
+       "ranks is missing"},
+      {R"({"type": "progress", "tick": 1, "step": 1, "figures": {"epoch": 0, "totalSteps": 9,
+           "samples": 0, "batchSize": 0}})",
+       "figures.batchSize must be at least 1"},
+      {R"({"type": "hello", "protocol": 1, "learner": {"name": "a", "podUid": "", "nonce": "1"},
+           "ranks": 1, "address": "", "fingerprint": {"cpu": 3}, "appliedTicks": 0, "hasState": false,
            "leaving": false, "done": false})",
        "fingerprint.cpu must be a string"},
   };

@@ -67,7 +67,9 @@ TEST(JobProgress, IsWrittenAsTheContractShowsIt) {
       .plan_accepted = PlanVersion{3, 17},
       .tick = 412,
       .step = 400,
-      .stats = Progress::Stats{.epoch = 16, .total_steps = 1200, .loss = 0.5},
+      .stats =
+          Progress::Stats{
+              .epoch = 16, .total_steps = 1200, .samples = 102400, .loss = 0.5, .batch_size = 256},
       .learners = {{.id = learner, .state = LearnerState::kMember, .step = 400}},
       .resizes = {{.membership = {2, 5},
                    .from = 2,
@@ -79,11 +81,12 @@ TEST(JobProgress, IsWrittenAsTheContractShowsIt) {
       .speed = SteadySpeed{.samples_per_second = 80, .compute_seconds = 0.5, .seconds = 12}};
   EXPECT_EQ(
       Encode(progress),
-      R"({"epoch":16,"learners":[{"name":"d-4","podUid":"u4","state":"Member","step":400}],)"
+      R"({"batchSize":256,"epoch":16,"learners":[{"name":"d-4","podUid":"u4","state":"Member","step":400}],)"
       R"("loss":0.5,"membership":{"id":"2.5","learners":["d-4"]},"parametersSha256":"",)"
       R"("planAccepted":{"leaseTransitions":3,"sequence":17},"problem":{"message":"","reason":""},)"
       R"("resizes":[{"from":2,"kind":"Planned","longestPauseSeconds":0.25,"membership":"2.5",)"
       R"("requestedUnixSeconds":10.0,"runningUnixSeconds":11.0,"step":396,"stepsLost":0,"to":1}],)"
+      R"("samples":102400,)"
       R"("speed":{"computeSeconds":0.5,"samplesPerSecond":80.0,"seconds":12.0},)"
       R"("state":"Running","step":400,"term":2,"tick":412,"totalSteps":1200})");
 }

@@ -19,7 +19,7 @@ from ctypes import (
 )
 from pathlib import Path
 
-ABI_VERSION = 6
+ABI_VERSION = 1
 
 OK, NOTHING = 0, 1
 INVALID, ORDER, FAILED, INTERNAL = -1, -2, -3, -4
@@ -46,11 +46,9 @@ class Options(_Sized):
         ("name", c_char_p),
         ("framework", c_char_p),
         ("checkpoint_dir", c_char_p),
-        ("leave_signals", c_int32),
-        ("reserved", c_int32),
         ("gpu_problem", c_char_p),
+        ("leave_signals", c_int32),
         ("keep_freed_memory", c_int32),
-        ("reserved2", c_int32),
     ]
 
 
@@ -64,7 +62,6 @@ class Job(_Sized):
         ("global_batch_size", c_uint64),
         ("seed", c_uint64),
         ("has_seed", c_int32),
-        ("reserved", c_int32),
         ("job", c_char_p),
         ("learner", c_char_p),
         ("checkpoint_dir", c_char_p),
@@ -79,10 +76,9 @@ class Training(_Sized):
         ("epochs", c_uint64),
         ("global_batch_size", c_uint64),
         ("logical_shards", c_int32),
-        ("has_seed", c_int32),
         ("seed", c_uint64),
+        ("has_seed", c_int32),
         ("drop_last", c_int32),
-        ("reserved", c_int32),
         ("in_order", c_int32),
         ("hears_evaluations", c_int32),
     ]
@@ -96,7 +92,6 @@ class Plan(_Sized):
         ("total_steps", c_uint64),
         ("seed", c_uint64),
         ("logical_shards", c_int32),
-        ("reserved", c_int32),
     ]
 
 
