@@ -41,7 +41,7 @@ class Job:
     gpus_per_learner: int = 1
     learners: int | None = None
     desired_learners: int | None = None
-    status_gpus: int | None = None  # status.gpus, which older operators do not write
+    gpus: int | None = None
     entitlement: int | None = None  # learners
     phase: str | None = None
     reason: str | None = None
@@ -64,12 +64,6 @@ class Job:
     limited_by: str | None = None
     conditions: tuple[Condition, ...] = ()
     malformed: frozenset[str] = frozenset()  # paths of values that are not understood
-
-    @property
-    def gpus(self) -> int | None:
-        if self.status_gpus is not None or "status.gpus" in self.malformed:
-            return self.status_gpus
-        return None if self.learners is None else self.learners * self.gpus_per_learner
 
     @property
     def desired_gpus(self) -> int | None:
@@ -129,7 +123,7 @@ def read_job(value: object) -> Job:
         gpus_per_learner=elastic.integer("gpusPerLearner") or 1,
         learners=status.integer("learners"),
         desired_learners=status.integer("desiredLearners"),
-        status_gpus=status.integer("gpus"),
+        gpus=status.integer("gpus"),
         entitlement=status.integer("entitlement"),
         phase=status.text("phase"),
         reason=status.text("reason"),

@@ -131,10 +131,10 @@ class TableTest(unittest.TestCase):
 
 
 class GpusTest(unittest.TestCase):
-    def test_the_status_counts_and_learners_do_if_it_is_silent(self) -> None:
+    def test_the_status_counts_them(self) -> None:
         for status, want in (
             ({"gpus": 3, "learners": 4}, (3, "3")),
-            ({"learners": 4}, (8, "8")),
+            ({"learners": 4}, (None, "0")),
             ({"gpus": "x", "learners": 4}, (None, "?")),
             ({}, (None, "0")),
         ):
