@@ -48,9 +48,9 @@ class BoundProgram final : public ProgramView {
   static Status Check(const std::vector<BoundTensor>& tensors);
   // The number of elements of each parameter.
   static std::vector<std::size_t> GradientSizes(const std::vector<BoundTensor>& tensors);
-  // Sets the sizes in `info` from the tensors. `device`: where tensors are that are not in host
-  // memory; nullptr: there are none. `gradients`: where the gradients are, of GradientSizes;
-  // nullptr: in host memory.
+  // Sets the sizes in `info` from the tensors. `device` holds the tensors that are not in host
+  // memory, or is nullptr. `gradients` has the sizes of GradientSizes and sums gradients on the
+  // device; nullptr: they are summed on the host.
   static Result<std::unique_ptr<BoundProgram>> Make(ProgramInfo info,
                                                     std::vector<BoundTensor> tensors,
                                                     std::shared_ptr<DeviceMemory> device,
@@ -78,14 +78,14 @@ class BoundProgram final : public ProgramView {
   // The number of elements of each parameter's gradient.
   std::span<const std::size_t> gradient_sizes() const { return info_.gradient_tensors; }
   const GradientCells& cells() const { return cells_; }
-  // nullptr: the gradients are in host memory, otherwise all spans of them are the device's.
+  // All spans of gradients are in its memory; nullptr: they are in host memory.
   CudaGradients* device_gradients() { return device_gradients_.get(); }
-  // In a training shard: the memory for a parameter's gradient, and that of all of them.
+  // During a training shard: the memory for one parameter's gradient, and for all of them.
   std::span<float> GradientOf(std::size_t parameter);
   std::span<float> gradient() { return shard().gradient; }
-  // In a training shard: whether its whole gradient is next added to LeftOf, and no part of it is
-  // ready yet. Then the caller may write the sums of all parameters in place of the gradients; it
-  // calls Added after that.
+  // Whether the caller may write left + gradient of all parameters in one pass, in place of the
+  // gradients: no part of a training shard's gradient is ready yet, and LeftOf is what it is added
+  // to. The caller then calls Added.
   bool can_add() const;
   std::span<const float> LeftOf(std::size_t parameter) const;
   std::span<const float> left() const { return shard().left; }

@@ -65,8 +65,8 @@ class GradientAccumulator {
   std::span<float> Leaf() { return leaf_.view(); }
   // Writes zeros to it.
   void ZeroLeaf() { arithmetic_->Zero(leaf_.view()); }
-  // The left sibling that the leaf is added to, if it is a leaf too; empty if there is none, if
-  // AccumulateReady adds it, or if the leaf itself must be seen, to be measured.
+  // The left leaf, if the program may fuse the addition. Empty: there is none, AccumulateReady adds
+  // it, or this leaf is measured before the addition.
   std::span<const float> left_sibling() const;
 
   const BucketLayout& buckets() const { return layout_; }

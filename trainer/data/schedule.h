@@ -56,8 +56,8 @@ struct TickPlan {
   bool last_of_kind = false;       // the epoch's last optimizer step, or last slice of evaluation
   bool last_of_epoch = false;
   int doublings = 0;  // of the batch and of the shards
-  // Where a training whose batch never changes would be: for schedules of learning rates. With such
-  // a batch it is `step`; in an evaluation 0.
+  // The step that a constant batch would have reached with these samples, for schedules of learning
+  // rates. It is `step` while the batch is constant, and 0 in evaluations.
   std::uint64_t schedule_step = 0;
   bool operator==(const TickPlan&) const = default;
 };
@@ -80,9 +80,9 @@ class Schedule {
 
   const DataSpec& spec() const { return spec_; }
   const BatchSegments& segments() const { return *segments_; }
-  // Where the last segment begins. A training there has applied the tick that decided it.
+  // The first tick with the last segment's batch. The tick before it decided that segment.
   Tick last_change() const { return runs_.back().tick; }
-  // As far as the segments say. They change what comes after them only.
+  // Totals under the known segments. A later segment changes only what comes after it begins.
   std::uint64_t total_ticks() const { return TicksBefore(spec_.epochs); }
   std::uint64_t total_steps() const { return StepsBefore(total_ticks()); }
   // Steps and ticks of the first epoch.
