@@ -77,14 +77,8 @@ def build_images_at(commit: str) -> ProductImages:
     return named
 
 
-def _names(name: str, source: Path) -> list[str]:
-    """The programs of an image. Earlier commits have no simulator."""
-    has_simulator = (source / "simulator" / "main.cc").exists()
-    return [each for each in _PROGRAMS[name] if has_simulator or each != "pliant-simulate"]
-
-
 def _compile_programs(source: Path) -> None:
-    targets = [program for name in _PROGRAMS for program in _names(name, source)]
+    targets = [program for programs in _PROGRAMS.values() for program in programs]
     compile_preset("release", *targets, source=source)
     strip = ["sh", "-ec", _STRIP]
     build_image.run(strip, log_file("strip"), "stripping the programs", source=source)
@@ -92,7 +86,7 @@ def _compile_programs(source: Path) -> None:
 
 def _programs(name: str, source: Path = REPO) -> list[Path]:
     folder = build_image.build_directory(source) / "release" / "stripped"
-    programs = [folder / program for program in _names(name, source)]
+    programs = [folder / program for program in _PROGRAMS[name]]
     missing = [program.name for program in programs if not program.exists()]
     if missing:
         raise DevError(f"the build made no {' and no '.join(missing)}")
