@@ -77,6 +77,7 @@ _ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (".ci/run", ()),
     ("dev", ()),
     # Documents.
+    ("CHANGELOG.md", ("api_test",)),
     ("docs/install.md", (CHART,)),
     ("docs/metrics.md", ("metrics_document_test", "e2e_parts_test")),
     ("docs/python.md", ("python_examples_test",)),
@@ -132,7 +133,6 @@ _ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("tests/gpu/*", (CUDA,)),
     ("tests/bench/trainer/*.py", ("bench_parts_test", "bench_smoke_test")),
     # Unit tests that are not C++, and the files that they read.
-    ("tests/unit/api/released/*", ("api_test",)),
     ("tests/unit/metrics/alerts_test.yaml", (ALERTS, "e2e_parts_test")),
     ("tests/unit/metrics/gpus_test.yaml", (ALERTS,)),
     ("tests/unit/bench/*.py", ("bench_parts_test",)),

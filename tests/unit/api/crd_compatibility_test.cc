@@ -1,10 +1,13 @@
 // Stored objects must stay valid when users upgrade the CRDs: compares the present schemas with the
 // released ones.
 #include <algorithm>
-#include <filesystem>
+#include <fstream>
+#include <istream>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -24,7 +27,7 @@ const std::string kReleased = PLIANT_SOURCE_DIR "/tests/unit/api/released";
 json Load(const std::string& file) {
   const auto objects = kube::LoadYamlObjects(file);
   EXPECT_TRUE(objects) << objects.error();
-  return objects->at(0);
+  return objects ? objects->at(0) : json();
 }
 
 const json& At(const json& object, const char* name) {
@@ -64,7 +67,7 @@ class Comparison {
     }
     if (before.value(kUnknown, false)) {
       for (const auto& [name, _] : At(after, "properties").items()) {
-        if (!At(before, "properties").contains(name) && !IsNoPod(path + "." + name)) {
+        if (!At(before, "properties").contains(name)) {
           wrong.push_back(path + "." + name + ": anything was let in before");
         }
       }
@@ -86,31 +89,6 @@ class Comparison {
     }
   }
 
-  // The new checks of a template refuse only what the API server refuses in a pod anyway, so no
-  // admitted job is affected. (Except affinity with more terms than the operator evaluates per
-  // node.)
-  static bool IsNoPod(const std::string& path) {
-    const std::string pod = ".spec.template.spec";
-    for (const char* field : {".nodeSelector", ".tolerations", ".affinity", ".resources",
-                              ".overhead", ".initContainers", ".containers[].resources"}) {
-      if (path == pod + field) return true;
-    }
-    return false;
-  }
-
-  // The operator's flag or the job's queue now sets the default. Stored jobs keep the default that
-  // an earlier CRD filled in.
-  static bool IsKept(const std::string& path) {
-    return path == ".spec.startTimeoutSeconds" || path == ".spec.priority" ||
-           path == ".spec.resize.cooldownSeconds";
-  }
-
-  // Version 0.1.0 accepted only queue 'default', which fits the pattern of today.
-  static bool HadOneValue(const json& before) {
-    return std::ranges::contains(At(before, "x-kubernetes-validations"), "self == 'default'",
-                                 [](const json& rule) { return rule.value("rule", ""); });
-  }
-
   void CompareBounds(const json& before, const json& after, const std::string& path) {
     constexpr double kNone = std::numeric_limits<double>::infinity();
     for (const char* bound : {"minimum", "minLength", "minItems"}) {
@@ -122,12 +100,10 @@ class Comparison {
   }
 
   void CompareValues(const json& before, const json& after, const std::string& path) {
-    if (after.contains("pattern") && At(after, "pattern") != At(before, "pattern") &&
-        !HadOneValue(before)) {
+    if (after.contains("pattern") && At(after, "pattern") != At(before, "pattern")) {
       Tighter(path, "pattern");
     }
-    const bool kept = IsKept(path) && !after.contains("default");
-    if (before.contains("default") && At(after, "default") != before["default"] && !kept) {
+    if (before.contains("default") && At(after, "default") != before["default"]) {
       wrong.push_back(path + ": another default");
     }
     if (!after.contains("enum")) return;
@@ -176,18 +152,31 @@ std::vector<std::string> WhatBreaks(const json& before, const json& after) {
   return comparison.wrong;
 }
 
-TEST(CrdCompatibility, StoredJobsStayValid) {
-  int releases = 0;
-  for (const auto& file : std::filesystem::directory_iterator(kReleased)) {
-    ++releases;
-    // "elastictrainingjobs-0.1.0.yaml"
-    const std::string name = file.path().filename();
-    const std::string present = kDefinitions + name.substr(0, name.find('-')) + ".yaml";
-    for (const std::string& wrong : WhatBreaks(Load(file.path()), Load(present))) {
-      ADD_FAILURE() << "since " << file.path().filename() << ": " << wrong;
+// The versions that have a heading: "## 0.1.0", "## [0.1.0] - 2027-01-31".
+std::vector<std::string> VersionsIn(std::istream& changelog) {
+  static const std::regex kHeading(R"(## \[?(\d+\.\d+\.\d+)\b.*)");
+  std::vector<std::string> versions;
+  std::smatch match;
+  for (std::string line; std::getline(changelog, line);) {
+    if (std::regex_match(line, match, kHeading)) versions.push_back(match[1]);
+  }
+  return versions;
+}
+
+// A release adds its schemas to the folder: "elastictrainingjobs-0.1.0.yaml" and so on.
+TEST(CrdCompatibility, StoredObjectsOfEachReleaseStayValid) {
+  std::istringstream text("## Unreleased\n## 0.2.0\n### Added 1.0.0\n## [0.1.0] - 2027-01-31\n");
+  EXPECT_EQ(VersionsIn(text), (std::vector<std::string>{"0.2.0", "0.1.0"}));
+  std::ifstream changelog(PLIANT_SOURCE_DIR "/CHANGELOG.md");
+  ASSERT_TRUE(changelog.good());
+  for (const std::string& version : VersionsIn(changelog)) {
+    for (const std::string kind : {"elastictrainingjobs", "gpupools", "trainingqueues"}) {
+      const json before = Load(kReleased + "/" + kind + "-" + version + ".yaml");
+      if (before.is_null()) continue;
+      for (const std::string& wrong : WhatBreaks(before, Load(kDefinitions + kind + ".yaml")))
+        ADD_FAILURE() << kind << " since " << version << ": " << wrong;
     }
   }
-  EXPECT_GE(releases, 1);
 }
 
 struct BreakCase {
@@ -237,21 +226,6 @@ TEST(CrdCompatibility, FindsWhatWouldBreak) {
     ASSERT_TRUE(schema.contains(path)) << c.name;
     schema[path].merge_patch(json::parse(c.patch));
     EXPECT_EQ(WhatBreaks(present, changed), std::vector<std::string>{c.wrong}) << c.name;
-  }
-}
-
-TEST(CrdCompatibility, ADefaultThatTheOperatorSetsNowIsNoOtherOne) {
-  const json present = Load(kPresent);
-  for (const std::string field : {"startTimeoutSeconds", "priority"}) {
-    const auto with_default = [&](int value) {
-      json changed = present;
-      changed["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
-             ["properties"][field]["default"] = value;
-      return changed;
-    };
-    EXPECT_EQ(WhatBreaks(with_default(120), present), std::vector<std::string>{});
-    EXPECT_EQ(WhatBreaks(with_default(120), with_default(60)),
-              std::vector<std::string>{".spec." + field + ": another default"});
   }
 }
 
