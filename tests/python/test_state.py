@@ -6,6 +6,7 @@ import collections
 import contextlib
 import copy
 import ctypes
+import inspect
 import io
 import json
 import math
@@ -14,6 +15,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import typing
 import unittest
 from unittest import mock
 
@@ -25,6 +27,7 @@ from pliant._array_memory import ArrayMemory
 from pliant._states import States
 from pliant._plain_state import PlainMemory, decode, encode
 from pliant._seeds import mix
+from pliant._settings import KerasSettings, Settings, TorchSettings
 from pliant._torch.mirror import Mirror
 from pliant._torch.optimizer_state import OptimizerState
 from pliant._torch.training_state import TrainingState
@@ -259,26 +262,26 @@ class LanguageTest(unittest.TestCase):
                         names.add(node.attr)
                 self.assertFalse(names & self.LATER)
 
-    def test_attach_has_the_arguments_of_each_framework(self):
-        """Its overloads show them to editors and type checkers."""
-
-        def signatures(module):
-            tree = ast.parse((PACKAGE / module).read_text())
-            functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
-            # Compared without quotes and without the import name of the module.
-            return [
-                re.sub(
-                    r"'|of_\w+\.", "", f"{ast.unparse(each.args)} -> {ast.unparse(each.returns)}"
-                )
-                for each in functions
-                if each.name == "attach"
-            ]
-
-        *overloads, _ = signatures("_attach.py")
-        self.assertEqual(overloads, [
-            *signatures("_torch/elastic.py"), *signatures("_keras/elastic.py")
-        ])  # fmt: skip
-
+    def test_attach_shows_each_setting(self):
+        """In its signature and its documentation, for which `help` and editors ask."""
+        shown = inspect.signature(pliant.attach).parameters
+        names = ["model", "optimizer", "train_data"]
+        for kind, limit in ((Settings, ""), (TorchSettings, "PyTorch only: "), (KerasSettings, "Keras only: ")):
+            for name, of_kind in inspect.signature(kind).parameters.items():
+                annotation, _, meaning = typing.get_args(of_kind.annotation)
+                with self.subTest(name):
+                    self.assertEqual(shown[name], of_kind.replace(annotation=annotation))
+                    if name not in names:
+                        names.append(name)
+                        self.assertIn(f"\n    {name}: {limit}{meaning}\n", re.sub(r"\n {8}", " ", f"{pliant.attach.__doc__}\n"))
+        self.assertEqual(list(shown), names)
+        self.assertGreater(len(names), 15)
+        with self.assertRaisesRegex(TypeError, "'batchsize': did you mean 'batch_size'"):
+            pliant.attach(model(), None, [], epochs=1, batchsize=2)
+        with self.assertRaisesRegex(TypeError, "unexpected keyword argument 'x.x1b'$"):
+            pliant.attach(model(), None, [], epochs=1, **{"x\x1b": 2})
+        with self.assertRaisesRegex(TypeError, "missing 1 required keyword-only argument: 'epochs'"):
+            pliant.attach(model(), None, [])
 
     def test_the_api_page_is_that_of_the_docstrings(self):
         made = subprocess.run(

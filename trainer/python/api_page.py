@@ -1,20 +1,22 @@
 """Makes docs/python-api.md from the package's docstrings: python3 api_page.py > docs/python-api.md
 
-It reads the sources and imports nothing, so it needs no framework.
+It reads the sources; only attach is imported, as its settings are documented at run time. It needs
+no framework.
 """
 
 import ast
 import inspect
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+import pliant
 
 _PACKAGE = Path(__file__).parent / "pliant"
 
 # The public API: heading, module, name in the module.
 _ENTRIES = (
-    ("pliant.attach", "_attach.py", "attach"),
     ("pliant.Elastic", "_loop.py", "Elastic"),
     ("pliant.Step", "_loop.py", "Step"),
     ("A step of a PyTorch model", "_torch/elastic.py", "TorchStep"),
@@ -50,6 +52,8 @@ a training works.
 _Function = ast.FunctionDef
 
 
+# In front of the names of types.
+_MODULES = re.compile(r"\b(?:typing|collections\.abc|pliant\._settings)\.")
 _ITEM = re.compile(r"^(?: {4})?([a-z_]+(?:, [a-z_]+)*): (.+)$", re.MULTILINE)
 
 
@@ -58,13 +62,21 @@ def main() -> None:
 
 
 def page() -> str:
-    parts = [_HEAD]
+    parts = [_HEAD, "## pliant.attach\n", *_attach()]
     for heading, module, name in _ENTRIES:
         source = (_PACKAGE / module).read_text()
         node = _find(ast.parse(source), name)
         parts.append(f"## {heading}\n")
         parts += _function(node, name) if isinstance(node, _Function) else _class(node, source)
     return "\n".join(parts)
+
+
+def _attach() -> Iterator[str]:
+    signature = inspect.signature(pliant.attach)
+    shown = [_MODULES.sub("", str(each)) for each in signature.parameters.values()]
+    shown.insert(3, "*")
+    yield f"```python\n{_call('attach', shown, f' -> {signature.return_annotation}')}\n```\n"
+    yield from _text(pliant.attach.__doc__ or "")
 
 
 def _find(tree: ast.Module, name: str) -> _Function | ast.ClassDef:
@@ -108,8 +120,12 @@ def _fields(node: ast.ClassDef, source: str) -> Iterator[str]:
 
 
 def _signature(node: _Function, name: str) -> str:
-    parts = [part.replace("'", '"') for part in _arguments(node.args)]
     returns = f" -> {_annotation(node.returns)}" if name == node.name else ""
+    return _call(name, _arguments(node.args), returns)
+
+
+def _call(name: str, arguments: Iterable[str], returns: str) -> str:
+    parts = [part.replace("'", '"') for part in arguments]
     whole = f"{name}({', '.join(parts)}){returns}"
     if len(whole) <= 100:
         return whole

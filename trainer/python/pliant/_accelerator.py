@@ -9,8 +9,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
+from ._checks import whole_of_text
 from ._seeds import seed_python
-from ._settings import whole_of_text
 from .errors import InvalidProgram
 from .process import _install_hook
 

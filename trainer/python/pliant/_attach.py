@@ -1,25 +1,18 @@
-"""pliant.attach for every framework: finds the model's framework and documents the settings."""
+"""pliant.attach for every framework: finds the model's framework, and the settings that it has."""
 
-from __future__ import annotations
-
+import difflib
+import inspect
 import sys
-from typing import TYPE_CHECKING, Any, Literal, overload
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
+from ._settings import KerasSettings, Settings, TorchSettings, own_settings
+from ._signature import with_settings
 from .errors import InvalidProgram
 from .process import Guard
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable
-
-    import keras
-    import torch
-
-    from ._keras import elastic as of_keras
     from ._loop import Elastic
-    from ._settings import LossReduction, OnNonFinite
-    from ._torch import elastic as of_torch
-    from ._torch.batches import Collate
 
 
 def is_keras(model: Any) -> bool:
@@ -45,75 +38,8 @@ def _is_of_keras_2(model: Any, keras_version: str) -> bool:
     return any(f"{module}.".startswith(old) for module in modules)
 
 
-# For editors and type checkers: copies of the signatures of the two frameworks' attach functions.
-# tests/python/test_state.py compares them.
-@overload
-def attach(
-    model: torch.nn.Module,
-    optimizer: torch.optim.Optimizer,
-    train_data: Any,
-    *,
-    epochs: int,
-    batch_size: int | None = None,
-    test_data: Any = None,
-    evaluate: of_torch.Evaluate | None = None,
-    collate: Collate | None = None,
-    seed: int | None = None,
-    logical_shards: int | None = None,
-    drop_last: bool = False,
-    loss_reduction: LossReduction = "mean",
-    on_nonfinite: OnNonFinite = "stop",
-    scaler: of_torch.Scaler | None = None,
-    num_workers: int = 0,
-    overlap: bool = True,
-    threads: int | None = None,
-    checkpoint_dir: str | os.PathLike[str] | None = None,
-    name: str | None = None,
-) -> of_torch.TorchElastic: ...
-@overload
-def attach(
-    model: keras.Model,
-    optimizer: keras.optimizers.Optimizer | str,
-    train_data: Any,
-    *,
-    loss: str | Callable[[Any, Any], Any] | None = None,
-    epochs: int,
-    batch_size: int | None = None,
-    test_data: Any = None,
-    evaluate: of_keras.Evaluate | None = None,
-    collate: Collate | None = None,
-    seed: int | None = None,
-    logical_shards: int | None = None,
-    drop_last: bool = False,
-    on_nonfinite: OnNonFinite = "stop",
-    num_workers: int = 0,
-    threads: int | None = None,
-    checkpoint_dir: str | os.PathLike[str] | None = None,
-    name: str | None = None,
-) -> of_keras.KerasElastic: ...
-def attach(
-    model: Any,
-    optimizer: Any,
-    train_data: Any,
-    *,
-    epochs: int,
-    batch_size: int | None = None,
-    test_data: Any = None,
-    evaluate: Callable[[Any], Any] | None = None,
-    loss: str | Callable[[Any, Any], Any] | None = None,
-    collate: Collate | None = None,
-    seed: int | None = None,
-    logical_shards: int | None = None,
-    drop_last: bool = False,
-    loss_reduction: Literal["mean", "sum"] = "mean",
-    on_nonfinite: Literal["stop", "skip", "warn"] = "stop",
-    scaler: Any = None,
-    num_workers: int = 0,
-    overlap: bool = True,
-    threads: int | None = None,
-    checkpoint_dir: str | os.PathLike[str] | None = None,
-    name: str | None = None,
-) -> Elastic[Any]:
+@with_settings(TorchSettings, KerasSettings)
+def attach(model: Any, optimizer: Any, train_data: Any, **settings: Any) -> "Elastic[Any]":
     """Makes the training of a torch.nn.Module or a keras.Model elastic.
 
     In a pod of an ElasticTrainingJob the job decides who trains. Elsewhere this process trains
@@ -126,69 +52,37 @@ def attach(
             optimizer or its name.
         train_data: a map-style dataset (`__len__`, `__getitem__`), or one with `__len__` and
             `stream(shard, start)` (see StreamShard); with Keras also arrays (inputs, truth).
-        epochs: passes over the training data.
-        batch_size: samples of the global batch, over all learners. None: the job's or, alone, 256.
-        test_data: like train_data; evaluated after each epoch.
-        evaluate: called with a batch of the test data, in evaluation mode and without gradients.
-            Returns the loss, or a pair: the loss and the number of correct samples. Optional with
-            Keras: without it, `loss` is used.
-        loss: Keras only: the loss, in any form that Keras accepts. Not needed by a program that
-            passes its own gradients to step.backward.
-        collate: makes a batch from a list of samples, like DataLoader's collate_fn.
-        seed: seed of the order of the data and of random numbers drawn in a batch. None: the
-            job's, else 0. It does not initialize the model: seed the framework before you build it.
-        logical_shards: number of parts that a batch is computed in, a power of two; the result
-            depends on it. None: the job's or, alone, 1.
-        drop_last: leave out the samples that do not fill an epoch's last batch. Otherwise that
-            batch is smaller, and BatchNorm fails on a shard of one sample.
-        loss_reduction: PyTorch only: how the loss is reduced over a batch, "mean" or "sum".
-        on_nonfinite: action for a step whose loss or gradient is not finite: "stop" (exit code 2),
-            "skip" (at most 100 in a row) or "warn". With a scaler it applies to the loss only: the
-            scaler itself skips steps while it searches for its scale.
-        scaler: PyTorch only: a torch.amp.GradScaler.
-        num_workers: processes that load data ahead. 0: data are loaded between two batches.
-        overlap: PyTorch only: send gradients during the backward pass. False: send them after it,
-            for a program that calls backward several times for some batches and once for others.
-        threads: CPU threads of each operation; the result depends on it. None: OMP_NUM_THREADS,
-            else 1.
-        checkpoint_dir: folder of checkpoints. None: PLIANT_CHECKPOINT_DIR, else ./checkpoints.
-            Ignored in a job, which uses its volume.
-        name: name of the training in logs. None: the model's.
     """
-    common = {
-        "epochs": epochs,
-        "batch_size": batch_size,
-        "test_data": test_data,
-        "evaluate": evaluate,
-        "collate": collate,
-        "seed": seed,
-        "logical_shards": logical_shards,
-        "drop_last": drop_last,
-        "on_nonfinite": on_nonfinite,
-        "num_workers": num_workers,
-        "threads": threads,
-        "checkpoint_dir": checkpoint_dir,
-        "name": name,
-    }
-    of_torch_only = {"loss_reduction": loss_reduction, "scaler": scaler, "overlap": overlap}
+    _check_names(settings)
     if is_keras(model):
-        defaults = {"loss_reduction": "mean", "scaler": None, "overlap": True}
-        for setting, value in of_torch_only.items():
-            if value is not defaults[setting] and value != defaults[setting]:
-                _refuse(f"{setting} is for PyTorch models, and this is a Keras model: leave it out")
+        _refuse_settings_of(TorchSettings, settings, "a Keras model")
         from ._keras.elastic import attach as attach_keras
 
-        return attach_keras(model, optimizer, train_data, loss=loss, **common)
-    if loss is not None:
-        _refuse(
-            "loss is for Keras models, and this is not one: with a PyTorch model the loop computes "
-            "the loss and calls step.backward(loss)"
-        )
+        return attach_keras(model, optimizer, train_data, **settings)
+    _refuse_settings_of(KerasSettings, settings, "not one")
     from ._torch.elastic import attach as attach_torch
 
-    return attach_torch(model, optimizer, train_data, **of_torch_only, **common)
+    return attach_torch(model, optimizer, train_data, **settings)
 
 
-def _refuse(message: str) -> None:
-    with Guard().beginning():
-        raise InvalidProgram(message)
+def _check_names(settings: Mapping[str, Any]) -> None:
+    """Raises TypeError, as Python does for a function that names its arguments."""
+    known = inspect.signature(attach).parameters
+    for name in settings:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=2)
+            hint = f": did you mean {' or '.join(map(repr, close))}?" if close else ""
+            raise TypeError(f"attach() got an unexpected keyword argument {name!r}{hint}")
+    if "epochs" not in settings:
+        raise TypeError("attach() missing 1 required keyword-only argument: 'epochs'")
+
+
+def _refuse_settings_of(kind: type[Settings], settings: dict[str, Any], this: str) -> None:
+    """Removes the settings that only the other framework has. They may have their defaults."""
+    for each in own_settings(kind):
+        value = settings.pop(each.name, each.default)
+        if type(value) is not type(each.default) or value != each.default:
+            with Guard().beginning():
+                raise InvalidProgram(
+                    f"{each.name} is for {kind.framework} models, and this is {this}: leave it out"
+                )

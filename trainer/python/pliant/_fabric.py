@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ._loop import Elastic
-
 
 @dataclass(frozen=True)
 class Script:
@@ -27,7 +25,8 @@ class Framework(abc.ABC):
         self.script = script
 
     @abc.abstractmethod
-    def attach(self, train_data: Any, test_data: Any, **settings: Any) -> Elastic[Any]: ...
+    def settings(self, test_data: Any) -> dict[str, Any]:
+        """Settings of pliant.attach that follow from the script."""
 
     def set_training(self) -> None:
         """Switches the model to training mode."""

@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import json
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -118,7 +119,7 @@ class Learner:
         *,
         name: str,
         framework: str,
-        checkpoint_dir: str | None = None,
+        checkpoint_dir: str | os.PathLike[str] | None = None,
         gpu_problem: str | None = None,
     ) -> None:
         self._library = _native.library()
@@ -128,7 +129,7 @@ class Learner:
         options = _native.Options(
             name=name.encode(),
             framework=framework.encode(),
-            checkpoint_dir=checkpoint_dir.encode() if checkpoint_dir else None,
+            checkpoint_dir=os.fsencode(checkpoint_dir) if checkpoint_dir else None,
             gpu_problem=gpu_problem.encode() if gpu_problem else None,
             keep_freed_memory=1,
         )

@@ -8,13 +8,15 @@ import traceback
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Generic, TypeVar
 
+from ._checks import or_none, whole
 from ._evaluation import Evaluation
+from ._framework_part import FrameworkPart
 from ._learner import Commit, Ending, Evaluated, Learner, Loaded, Shard
 from ._nonfinite import takes_step
 from ._notices import Notices
 from ._numbers import one_number
 from ._own_batches import OwnBatches
-from ._settings import Settings, whole_or_none
+from ._settings import Settings
 from ._states import Counters, Stateful
 from ._watcher import Watcher
 from .errors import InvalidProgram, PliantError, TrainingFailed
@@ -131,7 +133,7 @@ class Step:
 StepT = TypeVar("StepT", bound=Step)
 
 
-class Elastic(abc.ABC, Generic[StepT]):
+class Elastic(FrameworkPart, Generic[StepT]):
     """A training that learners may join and leave. Created by `attach`.
 
     job: the job, as the environment describes it.
@@ -145,9 +147,6 @@ class Elastic(abc.ABC, Generic[StepT]):
         Their decisions and changes must depend only on the Evaluation and on registered state.
     """
 
-    # A subclass for each framework implements the abstract methods. They are called in the order of
-    # the learner's work.
-
     # The training whose steps are iterated in this process.
     present: ClassVar["Elastic[Any] | None"] = None
 
@@ -155,8 +154,8 @@ class Elastic(abc.ABC, Generic[StepT]):
         self,
         learner: Learner,
         guard: Guard,
-        *,
         settings: Settings,
+        *,
         train_samples: int,
         test_samples: int,
         in_order: bool,
@@ -164,6 +163,7 @@ class Elastic(abc.ABC, Generic[StepT]):
     ) -> None:
         self._learner = learner
         self._guard = guard
+        self._settings = settings
         self._own_batches = OwnBatches(self._registered)
         guard.explain = self._own_batches.explain
         self.job = learner.job()
@@ -183,7 +183,6 @@ class Elastic(abc.ABC, Generic[StepT]):
         self.epochs = settings.epochs
         self.evaluates = test_samples > 0
         self._loss_is_mean = loss_is_mean
-        self._on_nonfinite = settings.on_nonfinite
         self._counters = Counters()
         self._started = False
         self._steps_taken = 0  # in total, as far as this process has seen them
@@ -259,8 +258,8 @@ class Elastic(abc.ABC, Generic[StepT]):
         many as available). The job gets what its limits and its fair share allow; its size may stay
         unchanged. All learners must call it with the same number at the same step: call it between
         a step's `commit` and the next step."""
-        learners = whole_or_none("request_learners: learners", learners, 1, _LEARNERS_MAX)
-        self._counters.learners_asked = learners or 0
+        check = or_none(whole(1, _LEARNERS_MAX))
+        self._counters.learners_asked = check("request_learners: learners", learners) or 0
         self._learner.request_learners(self._counters.learners_asked)
 
     def steps(self) -> Iterator[StepT]:
@@ -311,69 +310,10 @@ class Elastic(abc.ABC, Generic[StepT]):
             for watcher in reversed(watchers):
                 last.callback(watcher.end)
 
-    # ---- Implemented for each framework ----
-
-    @abc.abstractmethod
-    def _add_state(self, name: str, what: Stateful) -> None: ...
-
-    @abc.abstractmethod
-    def _registered(self) -> dict[str, Any]: ...
-
-    @abc.abstractmethod
-    def _prepare(self) -> None:
-        """Before the learner starts: registers the state."""
+    # ---- For Step ----
 
     @abc.abstractmethod
     def _make_step(self, work: Shard | Commit) -> StepT: ...
-
-    @abc.abstractmethod
-    def _take_over(self) -> None:
-        """Copies the state in registered memory into the model: it was replaced."""
-
-    @abc.abstractmethod
-    def _begin_batch(self, shard: Shard) -> Any:
-        """Prepares forward and backward of the shard and returns its batch."""
-
-    @abc.abstractmethod
-    def _end_batch(self, shard: Shard) -> None:
-        """Passes the shard's gradient to the learner."""
-
-    @abc.abstractmethod
-    def _evaluate_batch(self, shard: Shard) -> tuple[Any, Any]:
-        """The loss of a shard of the test set (mean or sum), and the number of correct samples."""
-
-    @abc.abstractmethod
-    def _enter_commit(self, commit: Commit) -> None:
-        """Takes the reduced gradient."""
-
-    @abc.abstractmethod
-    def _commit(self, commit: Commit, max_norm: float | None) -> bool:
-        """Takes the optimizer's step. False: the step is skipped."""
-
-    @abc.abstractmethod
-    def _save(self) -> None:
-        """After a commit: writes the whole state to the registered memory."""
-
-    @abc.abstractmethod
-    def _after_commit(self) -> None:
-        """Called when the learner has been notified of the commit."""
-
-    @abc.abstractmethod
-    def _learning_rate(self) -> float | None:
-        """None: the optimizer has none."""
-
-    @abc.abstractmethod
-    def _gradient_is_finite(self) -> bool: ...
-
-    @abc.abstractmethod
-    def _load_final(self) -> None:
-        """Loads the final model, in a learner that joined after the training was complete."""
-
-    @abc.abstractmethod
-    def _release(self) -> None:
-        """Releases the model and the processes that load data."""
-
-    # ---- For Step ----
 
     def _position(self, work: Shard | Commit | Ending | Loaded) -> tuple[int, int]:
         if isinstance(work, Shard | Commit):
@@ -439,7 +379,11 @@ class Elastic(abc.ABC, Generic[StepT]):
 
     def _judge(self, commit: Commit, *, scaled: bool = False) -> bool:
         return takes_step(
-            commit, self._on_nonfinite, self._counters, self._gradient_is_finite, scaled=scaled
+            commit,
+            self._settings.on_nonfinite,
+            self._counters,
+            self._gradient_is_finite,
+            scaled=scaled,
         )
 
     def _hear_of(self, evaluated: Evaluated) -> None:

@@ -1,145 +1,181 @@
-"""Checks the settings that a program passes: an error names the setting, its value, and the
-accepted values."""
+"""The settings of pliant.attach. Each is an Annotated with its type, its check and its meaning;
+signatures and documents are made of these. Frameworks are imported for types only."""
 
-import operator
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from dataclasses import Field, dataclass, fields
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    Protocol,
+    SupportsFloat,
+    get_args,
+    runtime_checkable,
+)
 
+from ._checks import (
+    anything,
+    flag,
+    folder,
+    function,
+    instance,
+    one_of,
+    or_none,
+    power_of_two,
+    text,
+    whole,
+)
+from ._states import Stateful
 from .errors import InvalidProgram
 
+if TYPE_CHECKING:
+    import torch
+
+THREADS_MAX = 1 << 10
+
+Evaluate = Callable[[Any], SupportsFloat | tuple[Any, Any]]
+Collate = Callable[[list[Any]], Any]
 OnNonFinite = Literal["stop", "skip", "warn"]
 LossReduction = Literal["mean", "sum"]
 
-_BATCH_MAX = 1 << 32
-_SHARDS_MAX = 1 << 16
-_SEED_MAX = (1 << 64) - 1
-_WORKERS_MAX = 1 << 10
-_THREADS_MAX = 1 << 10
-_EPOCHS_MAX = 1 << 40
+
+@runtime_checkable
+class Scaler(Stateful, Protocol):
+    """torch.amp.GradScaler."""
+
+    def scale(self, outputs: "torch.Tensor") -> "torch.Tensor": ...
+    def unscale_(self, optimizer: "torch.optim.Optimizer") -> None: ...
+    def step(self, optimizer: "torch.optim.Optimizer") -> Any: ...
+    def update(self) -> None: ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Settings:
-    """The settings common to all frameworks. None: the job's value, or a default."""
+    """The settings of every framework. Raises InvalidProgram if one is wrong."""
 
-    epochs: int
-    batch_size: int | None
-    logical_shards: int | None
-    seed: int | None
-    drop_last: bool
-    on_nonfinite: OnNonFinite
-    num_workers: int
-    threads: int | None
-    checkpoint_dir: str | None
-    name: str | None
+    framework: ClassVar[str]
 
-    @staticmethod
-    def of(
-        *,
-        epochs: Any,
-        batch_size: Any,
-        logical_shards: Any,
-        seed: Any,
-        drop_last: Any,
-        on_nonfinite: Any,
-        num_workers: Any,
-        threads: Any,
-        checkpoint_dir: Any,
-        name: Any,
-    ) -> "Settings":
-        """Raises InvalidProgram if a setting is wrong."""
-        shards = whole_or_none("logical_shards", logical_shards, 1, _SHARDS_MAX)
-        if shards is not None and shards & (shards - 1):
-            raise InvalidProgram(f"logical_shards is {shards}: it must be a power of two")
-        return Settings(
-            epochs=whole("epochs", epochs, 1, _EPOCHS_MAX),
-            batch_size=whole_or_none("batch_size", batch_size, 1, _BATCH_MAX),
-            logical_shards=shards,
-            seed=whole_or_none("seed", seed, 0, _SEED_MAX),
-            drop_last=flag("drop_last", drop_last),
-            on_nonfinite=one_of("on_nonfinite", on_nonfinite, get_args(OnNonFinite)),
-            num_workers=whole("num_workers", num_workers, 0, _WORKERS_MAX),
-            threads=whole_or_none("threads", threads, 1, _THREADS_MAX),
-            checkpoint_dir=_folder("checkpoint_dir", checkpoint_dir),
-            name=text_or_none("name", name),
-        )
+    epochs: Annotated[int, whole(1, 1 << 40), "passes over the training data."]
+    batch_size: Annotated[
+        int | None,
+        or_none(whole(1, 1 << 32)),
+        "samples of the global batch, over all learners. None: the job's or, alone, 256.",
+    ] = None
+    test_data: Annotated[Any, anything, "like train_data; evaluated after each epoch."] = None
+    evaluate: Annotated[
+        Evaluate | None,
+        or_none(function),
+        "called with a batch of the test data, in evaluation mode and without gradients. Returns "
+        "the loss, or a pair: the loss and the number of correct samples. Optional with Keras: "
+        "without it, `loss` is used.",
+    ] = None
+    collate: Annotated[
+        Collate | None,
+        or_none(function),
+        "makes a batch from a list of samples, like DataLoader's collate_fn.",
+    ] = None
+    seed: Annotated[
+        int | None,
+        or_none(whole(0, (1 << 64) - 1)),
+        "seed of the order of the data and of random numbers drawn in a batch. None: the job's, "
+        "else 0. It does not initialize the model: seed the framework before you build it.",
+    ] = None
+    logical_shards: Annotated[
+        int | None,
+        or_none(power_of_two(1 << 16)),
+        "number of parts that a batch is computed in, a power of two; the result depends on it. "
+        "None: the job's or, alone, 1.",
+    ] = None
+    drop_last: Annotated[
+        bool,
+        flag,
+        "leave out the samples that do not fill an epoch's last batch. Otherwise that batch is "
+        "smaller, and BatchNorm fails on a shard of one sample.",
+    ] = False
+    on_nonfinite: Annotated[
+        OnNonFinite,
+        one_of(*get_args(OnNonFinite)),
+        'action for a step whose loss or gradient is not finite: "stop" (exit code 2), "skip" (at '
+        'most 100 in a row) or "warn". With a scaler it applies to the loss only: the scaler '
+        "itself skips steps while it searches for its scale.",
+    ] = "stop"
+    num_workers: Annotated[
+        int,
+        whole(0, 1 << 10),
+        "processes that load data ahead. 0: data are loaded between two batches.",
+    ] = 0
+    threads: Annotated[
+        int | None,
+        or_none(whole(1, THREADS_MAX)),
+        "CPU threads of each operation; the result depends on it. None: OMP_NUM_THREADS, else 1.",
+    ] = None
+    checkpoint_dir: Annotated[
+        str | os.PathLike[str] | None,
+        or_none(folder),
+        "folder of checkpoints. None: PLIANT_CHECKPOINT_DIR, else ./checkpoints. Ignored in a job, "
+        "which uses its volume.",
+    ] = None
+    name: Annotated[
+        str | None, or_none(text), "name of the training in logs. None: the model's."
+    ] = None
 
-
-def whole(name: str, value: Any, least: int, most: int) -> int:
-    """A whole number of any integer type, also numpy's, but not a bool."""
-    accepted = f"a whole number from {least} to {most}"
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise _wrong(name, value, accepted) from None
-    if isinstance(value, bool) or not least <= number <= most:
-        raise _wrong(name, value, accepted)
-    return number
-
-
-def whole_or_none(name: str, value: Any, least: int, most: int) -> int | None:
-    return None if value is None else whole(name, value, least, most)
-
-
-def whole_of_text(text: str, least: int, most: int) -> int | None:
-    """The number in the text of an environment variable. None: it is no whole number in the
-    range."""
-    if not text.isascii() or not text.isdigit() or len(text) > 20:
-        return None
-    return int(text) if least <= int(text) <= most else None
-
-
-def flag(name: str, value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise _wrong(name, value, "True or False")
-    return value
-
-
-def one_of(name: str, value: Any, accepted: tuple[Any, ...]) -> Any:
-    if not isinstance(value, str) or value not in accepted:
-        raise _wrong(name, value, " or ".join(map(repr, accepted)))
-    return value
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            _, check, _ = get_args(each.type)
+            value = check(each.name, getattr(self, each.name))
+            object.__setattr__(self, each.name, value)  # the class is frozen
 
 
-def text_or_none(name: str, value: Any) -> str | None:
-    if value is None:
-        return None
-    if not isinstance(value, str) or not value or "\0" in value:
-        raise _wrong(name, value, "a text that is not empty")
-    return value
+@dataclass(frozen=True, kw_only=True)
+class TorchSettings(Settings):
+    framework = "PyTorch"
+
+    loss_reduction: Annotated[
+        LossReduction,
+        one_of(*get_args(LossReduction)),
+        'how the loss is reduced over a batch, "mean" or "sum".',
+    ] = "mean"
+    scaler: Annotated[
+        Scaler | None,
+        or_none(instance(Scaler, "a torch.amp.GradScaler")),
+        "a torch.amp.GradScaler.",
+    ] = None
+    overlap: Annotated[
+        bool,
+        flag,
+        "send gradients during the backward pass. False: send them after it, for a program that "
+        "calls backward several times for some batches and once for others.",
+    ] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (self.test_data is None) != (self.evaluate is None):
+            raise InvalidProgram(
+                "test_data and evaluate must be given together, or neither of them"
+            )
 
 
-def function_or_none(name: str, value: Any) -> Callable[..., Any] | None:
-    if value is not None and not callable(value):
-        raise _wrong(name, value, "a function")
-    return value  # type: ignore[no-any-return]
+@dataclass(frozen=True, kw_only=True)
+class KerasSettings(Settings):
+    framework = "Keras"
+
+    loss: Annotated[
+        str | Callable[[Any, Any], Any] | None,
+        anything,  # Keras checks it
+        "the loss, in any form that Keras accepts. Not needed by a program that passes its own "
+        "gradients to step.backward.",
+    ] = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.test_data is not None and self.loss is None and self.evaluate is None:
+            raise InvalidProgram("test_data need loss or evaluate: give one of them")
 
 
-def threads_from_environment() -> int:
-    """OMP_NUM_THREADS, else 1. It may be a list, one number for each nesting level: the first
-    counts."""
-    said = os.environ.get("OMP_NUM_THREADS") or "1"
-    threads = whole_of_text(said.partition(",")[0].strip(), 1, _THREADS_MAX)
-    if threads is None:
-        raise InvalidProgram(
-            f"OMP_NUM_THREADS is {said!r}: it must be a whole number from 1 to {_THREADS_MAX}"
-        )
-    return threads
-
-
-def _folder(name: str, value: Any) -> str | None:
-    if value is None or value == "":
-        return None
-    try:
-        return os.fsdecode(value)
-    except TypeError:
-        raise _wrong(name, value, "a path") from None
-
-
-def _wrong(name: str, value: Any, accepted: str) -> InvalidProgram:
-    shown = repr(value)
-    if len(shown) > 60:
-        shown = f"a {type(value).__name__}"
-    return InvalidProgram(f"{name} is {shown}: it must be {accepted}")
+def own_settings(kind: type[Settings]) -> list[Field[Any]]:
+    """The settings that only this framework has."""
+    common = {each.name for each in fields(Settings)}
+    return [each for each in fields(kind) if each.name not in common]

@@ -7,8 +7,10 @@ computation, which is when a model is built, so the variables are set when plian
 import os
 import sys
 
+from ._checks import whole_of_text
 from ._say import say
-from ._settings import threads_from_environment
+from ._settings import THREADS_MAX
+from .errors import InvalidProgram
 
 _XLA_ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"
 _settled_late = False
@@ -25,6 +27,18 @@ def settle_in_environment() -> None:
     flags = os.environ.get("XLA_FLAGS", "")
     if threads == "1" and "xla_cpu_multi_thread_eigen" not in flags:
         os.environ["XLA_FLAGS"] = f"{flags} {_XLA_ONE_THREAD}".strip()
+
+
+def threads_from_environment() -> int:
+    """OMP_NUM_THREADS, else 1. It may be a list, one number for each nesting level: the first
+    counts."""
+    said = os.environ.get("OMP_NUM_THREADS") or "1"
+    threads = whole_of_text(said.partition(",")[0].strip(), 1, THREADS_MAX)
+    if threads is None:
+        raise InvalidProgram(
+            f"OMP_NUM_THREADS is {said!r}: it must be a whole number from 1 to {THREADS_MAX}"
+        )
+    return threads
 
 
 def threads_of(backend: str, asked: int | None) -> int:

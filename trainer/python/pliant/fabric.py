@@ -13,11 +13,11 @@ from typing import Any
 
 from . import _parameters
 from ._accelerator import logical_shards, make_folders
-from ._attach import is_keras
+from ._attach import attach, is_keras
 from ._fabric import Framework, Script
 from ._loop import Elastic
-from ._watcher import Watcher
 from ._say import say
+from ._watcher import Watcher
 
 # Arguments of the old product that are ignored: their meaning there, and what replaces them.
 _NOT_USED = {
@@ -95,9 +95,12 @@ class FabricModel:
         _warn_of(others)
         shards = _logical_shards(engines or engines_number or 1)
         train_data, test_data = self._get_datasets()
-        elastic = self._framework.attach(
+        script = self._framework.script
+        elastic: Elastic[Any] = attach(
+            script.model,
+            script.optimizer,
             train_data,
-            test_data,
+            test_data=test_data,
             epochs=epochs,
             batch_size=batch_size * shards,
             logical_shards=shards,
@@ -105,6 +108,7 @@ class FabricModel:
             seed=seed,
             num_workers=num_dataloader_threads,
             checkpoint_dir=checkpoint_dir,
+            **self._framework.settings(test_data),
         )
         self._register_schedule(elastic)
         for watcher in self._watchers:

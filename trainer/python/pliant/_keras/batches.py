@@ -1,6 +1,6 @@
 """Makes the batch of a shard from sample indices, in numpy."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -8,10 +8,9 @@ import numpy as np
 
 from .._learner import Plan
 from .._seeds import mix, seed_python
+from .._settings import Collate
 from .._streams import Streams, StreamShard, is_stream
 from ..errors import InvalidProgram
-
-Collate = Callable[[list[Any]], Any]
 
 
 def _arrays_of(data: Any) -> list[np.ndarray] | None:

@@ -1,9 +1,8 @@
 """Elastic training of a Keras model."""
 
 import multiprocessing
-import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -11,22 +10,19 @@ import keras
 from .._learner import Commit, Learner, Shard
 from .._loop import Elastic, Step
 from .._numbers import loss_and_correct, one_number
-from .._states import Stateful
 from .._seeds import mix
-from .._settings import OnNonFinite, Settings, function_or_none
+from .._settings import KerasSettings
+from .._states import Stateful
 from .._threads import threads_of
 from .._workers import Workers
 from ..errors import InvalidProgram
 from ..process import Guard
-from .batches import Batches, Collate, size_of
+from .batches import Batches, size_of
 from .engine import Engine, parts_of
 from .engines import engine_of_backend
 from .final_model import load_final_model
 from .model_state import Gradients, ModelState
 from .objective import Objective
-
-# Returns the loss, or the loss and the number of correct samples in the batch.
-Evaluate = Callable[[Any], "float | tuple[Any, Any]"]
 
 
 class KerasStep(Step):
@@ -45,38 +41,34 @@ class KerasStep(Step):
 
 
 class KerasElastic(Elastic[KerasStep]):
+    _settings: KerasSettings
+
     def __init__(
         self,
         learner: Learner,
         guard: Guard,
-        model: keras.Model,
-        optimizer: keras.optimizers.Optimizer,
         engine: Engine,
-        *,
-        settings: Settings,
+        settings: KerasSettings,
         train: Batches,
         test: Batches | None,
-        evaluate: Evaluate | None,
-        loss_is_mean: bool,
     ) -> None:
         super().__init__(
             learner,
             guard,
-            settings=settings,
+            settings,
             train_samples=train.size,
             test_samples=0 if test is None else test.size,
             in_order=train.in_order,
-            loss_is_mean=loss_is_mean,
+            loss_is_mean=engine.loss_is_mean,
         )
-        self._model = model
-        self._optimizer = optimizer
         self._engine = engine
+        self._model = engine.model
+        self._optimizer = engine.optimizer
         self._train = train
         self._test = test
-        self._num_workers = settings.num_workers
         self._workers: Workers | None = None
-        self._evaluate = evaluate or engine.evaluate
-        self._state = ModelState(engine, model, optimizer)
+        self._evaluate = settings.evaluate or engine.evaluate
+        self._state = ModelState(engine, engine.model, engine.optimizer)
         self._state.others.add("pliant", self._counters)
         self._gradients = Gradients(self._state.parameters)
         self._handed_in = False
@@ -93,9 +85,10 @@ class KerasElastic(Elastic[KerasStep]):
         self._train.follow(self.plan)
         if self._test is not None:
             self._test.follow(self.plan)
-        if self._num_workers > 0:
+        workers = self._settings.num_workers
+        if workers > 0:
             context = multiprocessing.get_context("fork")
-            self._workers = Workers(self._num_workers, self._train, self._test, context=context)
+            self._workers = Workers(workers, self._train, self._test, context=context)
 
     def _make_step(self, work: Shard | Commit) -> KerasStep:
         return KerasStep(self, work)
@@ -212,45 +205,11 @@ class KerasElastic(Elastic[KerasStep]):
             self._workers = None
 
 
-def attach(
-    model: keras.Model,
-    optimizer: "keras.optimizers.Optimizer | str",
-    train_data: Any,
-    *,
-    loss: "str | Callable[[Any, Any], Any] | None" = None,
-    epochs: int,
-    batch_size: int | None = None,
-    test_data: Any = None,
-    evaluate: Evaluate | None = None,
-    collate: Collate | None = None,
-    seed: int | None = None,
-    logical_shards: int | None = None,
-    drop_last: bool = False,
-    on_nonfinite: OnNonFinite = "stop",
-    num_workers: int = 0,
-    threads: int | None = None,
-    checkpoint_dir: str | os.PathLike[str] | None = None,
-    name: str | None = None,
-) -> KerasElastic:
+def attach(model: Any, optimizer: Any, train_data: Any, **chosen: Any) -> KerasElastic:
     """pliant.attach for a Keras model."""
     guard = Guard()
     with guard.beginning():
-        settings = Settings.of(
-            epochs=epochs,
-            batch_size=batch_size,
-            logical_shards=logical_shards,
-            seed=seed,
-            drop_last=drop_last,
-            on_nonfinite=on_nonfinite,
-            num_workers=num_workers,
-            threads=threads,
-            checkpoint_dir=checkpoint_dir,
-            name=name,
-        )
-        function_or_none("evaluate", evaluate)
-        function_or_none("collate", collate)
-        if test_data is not None and loss is None and evaluate is None:
-            raise InvalidProgram("test_data need loss or evaluate: give one of them")
+        settings = KerasSettings(**chosen)
         engine_type = engine_of_backend()
         of_cpu = threads_of(keras.backend.backend(), settings.threads)
         learner = Learner(
@@ -261,25 +220,18 @@ def attach(
         )
         guard.watch(learner)
         engine_type.settle(of_cpu, bitwise=learner.job().bitwise)
-        objective = None if loss is None else Objective(loss)
-        train = Batches(train_data, size_of(train_data, "training"), collate)
+        objective = None if settings.loss is None else Objective(settings.loss)
+        train = _batches_of(train_data, "training", settings)
         test = None
-        if test_data is not None:
-            test = Batches(test_data, size_of(test_data, "test"), collate)
+        if settings.test_data is not None:
+            test = _batches_of(settings.test_data, "test", settings)
         _build(model, train)
         engine = engine_type(model, _optimizer_of(optimizer), objective)
-        return KerasElastic(
-            learner,
-            guard,
-            model,
-            engine.optimizer,
-            engine,
-            settings=settings,
-            train=train,
-            test=test,
-            evaluate=evaluate,
-            loss_is_mean=objective is None or objective.is_mean,
-        )
+        return KerasElastic(learner, guard, engine, settings, train, test)
+
+
+def _batches_of(data: Any, what: str, settings: KerasSettings) -> Batches:
+    return Batches(data, size_of(data, what), settings.collate)
 
 
 def _optimizer_of(named: Any) -> keras.optimizers.Optimizer:

@@ -24,6 +24,11 @@ class Engine(abc.ABC):
         self.optimizer = optimizer
         self._objective = objective
 
+    @property
+    def loss_is_mean(self) -> bool:
+        """Over the samples of a batch. False: it is their sum."""
+        return self._objective is None or self._objective.is_mean
+
     @staticmethod
     def settle(threads: int, *, bitwise: bool) -> None:
         """Configures the framework before the first computation: threads, where they can still be

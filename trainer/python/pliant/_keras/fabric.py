@@ -8,7 +8,7 @@ import keras
 
 from .._fabric import Framework, Script, write_file
 from ..errors import InvalidProgram
-from .elastic import KerasElastic, KerasStep, attach
+from .elastic import KerasStep
 
 
 class KerasFramework(Framework):
@@ -20,15 +20,8 @@ class KerasFramework(Framework):
                 "fn_step_train and fn_test are for PyTorch: a Keras model is trained by its loss"
             )
 
-    def attach(self, train_data: Any, test_data: Any, **settings: Any) -> KerasElastic:
-        return attach(
-            self.script.model,
-            self.script.optimizer,
-            train_data,
-            test_data=test_data,
-            loss=self.script.loss_function,
-            **settings,
-        )
+    def settings(self, test_data: Any) -> dict[str, Any]:
+        return {"loss": self.script.loss_function}
 
     def train_batch(self, step: KerasStep, batch: Any) -> None:
         step.train(batch)

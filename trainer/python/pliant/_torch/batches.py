@@ -1,6 +1,6 @@
 """Makes the batch of a shard from sample indices."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -8,11 +8,10 @@ from torch.utils.data import TensorDataset, default_collate
 
 from .._learner import Plan
 from .._seeds import mix
+from .._settings import Collate
 from .._streams import Streams, is_stream
 from ..errors import InvalidProgram
 from .numerics import seed_all
-
-Collate = Callable[[list[Any]], Any]
 
 
 def size_of(data: Any, what: str) -> int:

@@ -1,9 +1,7 @@
 """Elastic training with a PyTorch loop."""
 
-import os
 import time
-from collections.abc import Callable
-from typing import Any, Protocol, get_args
+from typing import Any
 
 import torch
 import torch.multiprocessing
@@ -12,41 +10,21 @@ from .. import _native
 from .._learner import Commit, Learner, Shard
 from .._loop import Elastic, Step
 from .._numbers import loss_and_correct, one_number
-from .._states import Stateful
 from .._seeds import mix
-from .._settings import (
-    LossReduction,
-    OnNonFinite,
-    Settings,
-    flag,
-    function_or_none,
-    one_of,
-    threads_from_environment,
-)
+from .._settings import TorchSettings
+from .._states import Stateful
 from .._streams import is_stream
+from .._threads import threads_from_environment
 from .._workers import Workers
 from ..errors import InvalidProgram
 from ..process import Guard
-from .batches import Batches, Collate, size_of
+from .batches import Batches, size_of
 from .final_model import load_final_model
 from .gradients import Gradients
 from .mirror import is_readable
 from .numerics import describe, gpu_problem, products_problem, seed_all, settle
 from .optimizer_steps import OptimizerSteps
 from .training_state import TrainingState
-
-# Returns the loss (mean or sum over the batch: see `attach`), or the loss and the number of correct
-# samples in the batch.
-Evaluate = Callable[[Any], "torch.Tensor | float | tuple[Any, Any]"]
-
-
-class Scaler(Stateful, Protocol):
-    """torch.amp.GradScaler."""
-
-    def scale(self, outputs: torch.Tensor) -> torch.Tensor: ...
-    def unscale_(self, optimizer: torch.optim.Optimizer) -> None: ...
-    def step(self, optimizer: torch.optim.Optimizer) -> Any: ...
-    def update(self) -> None: ...
 
 
 class TorchStep(Step):
@@ -68,39 +46,34 @@ class TorchStep(Step):
 
 
 class TorchElastic(Elastic[TorchStep]):
+    _settings: TorchSettings
+
     def __init__(
         self,
         learner: Learner,
         guard: Guard,
         model: torch.nn.Module,
         optimizer: torch.optim.Optimizer,
-        *,
-        settings: Settings,
-        train: tuple[Any, int],
-        test: tuple[Any, int] | None,
-        evaluate: Evaluate | None,
-        collate: Collate | None,
-        loss_reduction: LossReduction,
-        scaler: Scaler | None,
-        overlap: bool,
+        train_data: Any,
+        settings: TorchSettings,
     ) -> None:
+        test_data, collate, scaler = settings.test_data, settings.collate, settings.scaler
+        train_size = size_of(train_data, "training")
+        test_size = 0 if test_data is None else size_of(test_data, "test")
         super().__init__(
             learner,
             guard,
-            settings=settings,
-            train_samples=train[1],
-            test_samples=test[1] if test else 0,
-            in_order=is_stream(train[0]),
-            loss_is_mean=loss_reduction == "mean",
+            settings,
+            train_samples=train_size,
+            test_samples=test_size,
+            in_order=is_stream(train_data),
+            loss_is_mean=settings.loss_reduction == "mean",
         )
         self._model = model
         self._optimizer = optimizer
-        self._evaluate = evaluate
-        self._train = Batches(*train, collate, self.plan)
-        self._test = Batches(*test, collate, self.plan) if test else None
-        self._num_workers = settings.num_workers
+        self._train = Batches(train_data, train_size, collate, self.plan)
+        self._test = Batches(test_data, test_size, collate, self.plan) if test_size else None
         self._workers: Workers | None = None
-        self._scaler = scaler
         self._state = TrainingState(model, optimizer)
         self._state.add("pliant", self._counters)
         if scaler is not None:
@@ -108,7 +81,7 @@ class TorchElastic(Elastic[TorchStep]):
             # only after commits of steps that others computed, so it is called here.
             scaler.scale(torch.zeros((), device=self._state.parameters[0].device))
             self._state.add("scaler", scaler)
-        self._gradients = Gradients(learner, self._state.parameters, overlap=overlap)
+        self._gradients = Gradients(learner, self._state.parameters, overlap=settings.overlap)
         self._optimizer_steps: OptimizerSteps | None = None
 
     def _add_state(self, name: str, what: Stateful) -> None:
@@ -127,11 +100,11 @@ class TorchElastic(Elastic[TorchStep]):
             address=self._gradients.passes.data_ptr(),
         )
         self._optimizer_steps = OptimizerSteps(self._optimizer, self._model.parameters())
-        if self._num_workers > 0:
+        if self._settings.num_workers > 0:
             # torch's: it passes tensors in shared memory.
             context = torch.multiprocessing.get_context("fork")
             self._workers = Workers(
-                self._num_workers,
+                self._settings.num_workers,
                 self._train,
                 self._test,
                 context=context,
@@ -166,7 +139,8 @@ class TorchElastic(Elastic[TorchStep]):
     def _backward(self, loss: torch.Tensor, correct: Any) -> None:
         if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
             raise InvalidProgram("the loss must be a tensor of one number")
-        self._gradients.backward(self._scaler.scale(loss) if self._scaler else loss)
+        scaler = self._settings.scaler
+        self._gradients.backward(scaler.scale(loss) if scaler else loss)
         self._report(loss, correct)
 
     def _number(self, what: str, value: Any) -> Any:
@@ -194,12 +168,12 @@ class TorchElastic(Elastic[TorchStep]):
         self._state.end_batch(keeps_buffers=shard.index == 0)
 
     def _evaluate_batch(self, shard: Shard) -> tuple[Any, Any]:
-        assert self._test is not None and self._evaluate is not None
+        assert self._test is not None and self._settings.evaluate is not None
         self._state.restore_buffers()
         batch = self._load(self._test, shard)
         seed_all(shard.seed)
         with torch.no_grad(), self._state.modes.evaluating():
-            said = self._evaluate(batch)
+            said = self._settings.evaluate(batch)
         self._state.end_evaluation()
         return loss_and_correct(said, self._number)
 
@@ -209,17 +183,18 @@ class TorchElastic(Elastic[TorchStep]):
         seed_all(mix(self.plan.seed, commit.step))
 
     def _commit(self, commit: Commit, max_norm: float | None) -> bool:
-        if not self._judge(commit, scaled=self._scaler is not None):
+        scaler = self._settings.scaler
+        if not self._judge(commit, scaled=scaler is not None):
             return False
-        if self._scaler is not None:
-            self._scaler.unscale_(self._optimizer)
+        if scaler is not None:
+            scaler.unscale_(self._optimizer)
         if max_norm is not None:
             self._gradients.clip(max_norm)
         assert self._optimizer_steps is not None
         with self._optimizer_steps.allowed():
-            if self._scaler is not None:
-                self._scaler.step(self._optimizer)
-                self._scaler.update()
+            if scaler is not None:
+                scaler.step(self._optimizer)
+                scaler.update()
             else:
                 self._optimizer.step()
         return True
@@ -256,52 +231,12 @@ def _like(number: Any, other: torch.Tensor) -> torch.Tensor:
     return number if isinstance(number, torch.Tensor) else torch.full_like(other, number)
 
 
-def attach(
-    model: torch.nn.Module,
-    optimizer: torch.optim.Optimizer,
-    train_data: Any,
-    *,
-    epochs: int,
-    batch_size: int | None = None,
-    test_data: Any = None,
-    evaluate: Evaluate | None = None,
-    collate: Collate | None = None,
-    seed: int | None = None,
-    logical_shards: int | None = None,
-    drop_last: bool = False,
-    loss_reduction: LossReduction = "mean",
-    on_nonfinite: OnNonFinite = "stop",
-    scaler: Scaler | None = None,
-    num_workers: int = 0,
-    overlap: bool = True,
-    threads: int | None = None,
-    checkpoint_dir: str | os.PathLike[str] | None = None,
-    name: str | None = None,
-) -> TorchElastic:
+def attach(model: Any, optimizer: Any, train_data: Any, **chosen: Any) -> TorchElastic:
     """pliant.attach for a PyTorch model."""
     guard = Guard()
     with guard.beginning():
-        settings = Settings.of(
-            epochs=epochs,
-            batch_size=batch_size,
-            logical_shards=logical_shards,
-            seed=seed,
-            drop_last=drop_last,
-            on_nonfinite=on_nonfinite,
-            num_workers=num_workers,
-            threads=threads,
-            checkpoint_dir=checkpoint_dir,
-            name=name,
-        )
-        _check_kinds(model, optimizer, scaler)
-        one_of("loss_reduction", loss_reduction, get_args(LossReduction))
-        flag("overlap", overlap)
-        function_or_none("evaluate", evaluate)
-        function_or_none("collate", collate)
-        if (test_data is None) != (evaluate is None):
-            raise InvalidProgram(
-                "test_data and evaluate must be given together, or neither of them"
-            )
+        settings = TorchSettings(**chosen)
+        _check_kinds(model, optimizer)
         differing_products = products_problem()
         of_cpu = settings.threads or threads_from_environment()
         learner = Learner(
@@ -315,23 +250,10 @@ def attach(
         if job.bitwise and not job.alone and differing_products:
             raise InvalidProgram(differing_products)
         settle(of_cpu, bitwise=job.bitwise)
-        return TorchElastic(
-            learner,
-            guard,
-            model,
-            optimizer,
-            settings=settings,
-            train=(train_data, size_of(train_data, "training")),
-            test=None if test_data is None else (test_data, size_of(test_data, "test")),
-            evaluate=evaluate,
-            collate=collate,
-            loss_reduction=loss_reduction,
-            scaler=scaler,
-            overlap=overlap,
-        )
+        return TorchElastic(learner, guard, model, optimizer, train_data, settings)
 
 
-def _check_kinds(model: Any, optimizer: Any, scaler: Any) -> None:
+def _check_kinds(model: Any, optimizer: Any) -> None:
     if not isinstance(model, torch.nn.Module):
         raise InvalidProgram(
             f"the model is a {type(model).__name__}: it must be a torch.nn.Module or a keras.Model"
@@ -345,9 +267,4 @@ def _check_kinds(model: Any, optimizer: Any, scaler: Any) -> None:
     if not all(hasattr(optimizer, name) for name in ("param_groups", "state", "step")):
         raise InvalidProgram(
             f"the optimizer is a {type(optimizer).__name__}: it must be a torch.optim.Optimizer"
-        )
-    needed = ("scale", "unscale_", "step", "update", "state_dict", "load_state_dict")
-    if scaler is not None and not all(callable(getattr(scaler, name, None)) for name in needed):
-        raise InvalidProgram(
-            f"the scaler is a {type(scaler).__name__}: it must be a torch.amp.GradScaler"
         )

@@ -7,7 +7,7 @@ import torch
 
 from .._fabric import Framework, Script, write_file
 from .batches import to_device
-from .elastic import TorchElastic, TorchStep, attach
+from .elastic import TorchStep
 
 
 class TorchFramework(Framework):
@@ -19,16 +19,8 @@ class TorchFramework(Framework):
         script.model.get_optimizer = lambda: script.optimizer
         script.model.get_loss_function = lambda: script.loss_function
 
-    def attach(self, train_data: Any, test_data: Any, **settings: Any) -> TorchElastic:
-        evaluate = None if test_data is None else self._evaluate
-        return attach(
-            self.script.model,
-            self.script.optimizer,
-            train_data,
-            test_data=test_data,
-            evaluate=evaluate,
-            **settings,
-        )
+    def settings(self, test_data: Any) -> dict[str, Any]:
+        return {"evaluate": None if test_data is None else self._evaluate}
 
     def set_training(self) -> None:
         self.script.model.train()
