@@ -109,7 +109,7 @@ _ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("examples/*.yaml", (CHART,)),
     # The Python package.
     ("trainer/python/pliant/_keras/with_*.py", ("Keras over {0}", TYPES)),
-    ("trainer/python/pliant/_keras/*", (*KERAS, TYPES, "python_state_test")),
+    ("trainer/python/pliant/_keras/*", (*KERAS, TYPES, "python_state_test", "python_typing_test")),
     ("trainer/python/pliant/_torch/*", (SCRIPTS + "python", "Keras over torch", TYPES)),
     ("trainer/python/pliant/*", (SCRIPTS + "python", *KERAS, TYPES)),
     ("trainer/python/compatibility/*",

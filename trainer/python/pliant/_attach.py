@@ -79,10 +79,11 @@ def _check_names(settings: Mapping[str, Any]) -> None:
 
 def _refuse_settings_of(kind: type[Settings], settings: dict[str, Any], this: str) -> None:
     """Removes the settings that only the other framework has. They may have their defaults."""
-    for each in own_settings(kind):
-        value = settings.pop(each.name, each.default)
-        if type(value) is not type(each.default) or value != each.default:
+    for name in own_settings(kind):
+        default = getattr(kind, name)
+        value = settings.pop(name, default)
+        if type(value) is not type(default) or value != default:
             with Guard().beginning():
                 raise InvalidProgram(
-                    f"{each.name} is for {kind.framework} models, and this is {this}: leave it out"
+                    f"{name} is for {kind.framework} models, and this is {this}: leave it out"
                 )

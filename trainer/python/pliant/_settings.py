@@ -1,9 +1,10 @@
 """The settings of pliant.attach. Each is an Annotated with its type, its check and its meaning;
 signatures and documents are made of these. Frameworks are imported for types only."""
 
+import inspect
 import os
 from collections.abc import Callable
-from dataclasses import Field, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -13,21 +14,11 @@ from typing import (
     Protocol,
     SupportsFloat,
     get_args,
+    get_origin,
     runtime_checkable,
 )
 
-from ._checks import (
-    anything,
-    flag,
-    folder,
-    function,
-    instance,
-    one_of,
-    or_none,
-    power_of_two,
-    text,
-    whole,
-)
+from . import _checks as check
 from ._states import Stateful
 from .errors import InvalidProgram
 
@@ -56,76 +47,76 @@ class Scaler(Stateful, Protocol):
 class Settings:
     """The settings of every framework. Raises InvalidProgram if one is wrong."""
 
-    framework: ClassVar[str]
+    framework: ClassVar = ""  # the only one that has the settings that a class adds
 
-    epochs: Annotated[int, whole(1, 1 << 40), "passes over the training data."]
+    epochs: Annotated[int, check.whole(1, 1 << 40), "passes over the training data."]
     batch_size: Annotated[
         int | None,
-        or_none(whole(1, 1 << 32)),
+        check.or_none(check.whole(1, 1 << 32)),
         "samples of the global batch, over all learners. None: the job's or, alone, 256.",
     ] = None
-    test_data: Annotated[Any, anything, "like train_data; evaluated after each epoch."] = None
+    test_data: Annotated[Any, check.anything, "like train_data; evaluated after each epoch."] = None
     evaluate: Annotated[
         Evaluate | None,
-        or_none(function),
+        check.or_none(check.function),
         "called with a batch of the test data, in evaluation mode and without gradients. Returns "
         "the loss, or a pair: the loss and the number of correct samples. Optional with Keras: "
         "without it, `loss` is used.",
     ] = None
     collate: Annotated[
         Collate | None,
-        or_none(function),
+        check.or_none(check.function),
         "makes a batch from a list of samples, like DataLoader's collate_fn.",
     ] = None
     seed: Annotated[
         int | None,
-        or_none(whole(0, (1 << 64) - 1)),
+        check.or_none(check.whole(0, (1 << 64) - 1)),
         "seed of the order of the data and of random numbers drawn in a batch. None: the job's, "
         "else 0. It does not initialize the model: seed the framework before you build it.",
     ] = None
     logical_shards: Annotated[
         int | None,
-        or_none(power_of_two(1 << 16)),
+        check.or_none(check.power_of_two(1 << 16)),
         "number of parts that a batch is computed in, a power of two; the result depends on it. "
         "None: the job's or, alone, 1.",
     ] = None
     drop_last: Annotated[
         bool,
-        flag,
+        check.flag,
         "leave out the samples that do not fill an epoch's last batch. Otherwise that batch is "
         "smaller, and BatchNorm fails on a shard of one sample.",
     ] = False
     on_nonfinite: Annotated[
         OnNonFinite,
-        one_of(*get_args(OnNonFinite)),
+        check.one_of(*get_args(OnNonFinite)),
         'action for a step whose loss or gradient is not finite: "stop" (exit code 2), "skip" (at '
         'most 100 in a row) or "warn". With a scaler it applies to the loss only: the scaler '
         "itself skips steps while it searches for its scale.",
     ] = "stop"
     num_workers: Annotated[
         int,
-        whole(0, 1 << 10),
+        check.whole(0, 1 << 10),
         "processes that load data ahead. 0: data are loaded between two batches.",
     ] = 0
     threads: Annotated[
         int | None,
-        or_none(whole(1, THREADS_MAX)),
+        check.or_none(check.whole(1, THREADS_MAX)),
         "CPU threads of each operation; the result depends on it. None: OMP_NUM_THREADS, else 1.",
     ] = None
     checkpoint_dir: Annotated[
         str | os.PathLike[str] | None,
-        or_none(folder),
+        check.or_none(check.folder),
         "folder of checkpoints. None: PLIANT_CHECKPOINT_DIR, else ./checkpoints. Ignored in a job, "
         "which uses its volume.",
     ] = None
     name: Annotated[
-        str | None, or_none(text), "name of the training in logs. None: the model's."
+        str | None, check.or_none(check.text), "name of the training in logs. None: the model's."
     ] = None
 
     def __post_init__(self) -> None:
         for each in fields(self):
-            _, check, _ = get_args(each.type)
-            value = check(each.name, getattr(self, each.name))
+            _, checked, _ = get_args(each.type)
+            value = checked(each.name, getattr(self, each.name))
             object.__setattr__(self, each.name, value)  # the class is frozen
 
 
@@ -135,17 +126,17 @@ class TorchSettings(Settings):
 
     loss_reduction: Annotated[
         LossReduction,
-        one_of(*get_args(LossReduction)),
+        check.one_of(*get_args(LossReduction)),
         'how the loss is reduced over a batch, "mean" or "sum".',
     ] = "mean"
     scaler: Annotated[
         Scaler | None,
-        or_none(instance(Scaler, "a torch.amp.GradScaler")),
+        check.or_none(check.instance(Scaler, "a torch.amp.GradScaler")),
         "a torch.amp.GradScaler.",
     ] = None
     overlap: Annotated[
         bool,
-        flag,
+        check.flag,
         "send gradients during the backward pass. False: send them after it, for a program that "
         "calls backward several times for some batches and once for others.",
     ] = True
@@ -164,7 +155,7 @@ class KerasSettings(Settings):
 
     loss: Annotated[
         str | Callable[[Any, Any], Any] | None,
-        anything,  # Keras checks it
+        check.anything,  # Keras checks it
         "the loss, in any form that Keras accepts. Not needed by a program that passes its own "
         "gradients to step.backward.",
     ] = None
@@ -175,7 +166,7 @@ class KerasSettings(Settings):
             raise InvalidProgram("test_data need loss or evaluate: give one of them")
 
 
-def own_settings(kind: type[Settings]) -> list[Field[Any]]:
-    """The settings that only this framework has."""
-    common = {each.name for each in fields(Settings)}
-    return [each for each in fields(kind) if each.name not in common]
+def own_settings(kind: type[Settings]) -> dict[str, tuple[Any, check.Check, str]]:
+    """The type, the check and the meaning of each setting that this class adds."""
+    annotations = inspect.get_annotations(kind)
+    return {name: get_args(of) for name, of in annotations.items() if get_origin(of) is Annotated}

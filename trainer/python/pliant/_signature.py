@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import inspect
 import textwrap
-from collections.abc import Callable, Iterator
-from dataclasses import MISSING, Field, fields
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, get_args, overload
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, overload
 
 from ._settings import Settings, own_settings
 
@@ -49,36 +48,21 @@ def with_settings(
 ) -> Callable[[Callable[..., Any]], Attach[_OfTorch, _OfKeras]]:
     """Replaces the `**settings` of a function by those of both classes, in its signature and in its
     docstring."""
-    kinds: Any = (of_torch, of_keras)
+    kinds: Any = (Settings, of_torch, of_keras)
 
     def described(function: Any) -> Any:
         plain = inspect.signature(function)
         parameters = [each for each in plain.parameters.values() if each.kind != each.VAR_KEYWORD]
         lines = [inspect.cleandoc(function.__doc__ or "")]
-        for setting, limit in _settings_of(kinds):
-            annotation, _, meaning = get_args(setting.type)
-            default = inspect.Parameter.empty if setting.default is MISSING else setting.default
-            parameters.append(
-                inspect.Parameter(
-                    setting.name,
-                    inspect.Parameter.KEYWORD_ONLY,
-                    default=default,
-                    annotation=annotation,
-                )
-            )
-            line = f"    {setting.name}: {limit}{meaning}"
-            lines.append(textwrap.fill(line, 96, subsequent_indent=" " * 8))
+        for kind in kinds:
+            of_kind = inspect.signature(kind).parameters
+            only = f"{kind.framework} only: " if kind.framework else ""
+            for name, (shown, _, meaning) in own_settings(kind).items():
+                parameters.append(of_kind[name].replace(annotation=shown))
+                line = f"    {name}: {only}{meaning}"
+                lines.append(textwrap.fill(line, 96, subsequent_indent=" " * 8))
         function.__signature__ = plain.replace(parameters=parameters)
         function.__doc__ = "\n".join(lines)
         return function
 
     return described
-
-
-def _settings_of(kinds: tuple[type[Settings], ...]) -> Iterator[tuple[Field[Any], str]]:
-    """Each setting once, and the words that limit it to a framework."""
-    for common in fields(Settings):
-        yield common, ""
-    for kind in kinds:
-        for own in own_settings(kind):
-            yield own, f"{kind.framework} only: "
