@@ -99,6 +99,10 @@ class SettingsTest(Misuse):
             with self.assertRaisesRegex(InvalidProgram, "OMP_NUM_THREADS is 'many': it must be"):
                 self.make()
 
+    def test_a_default_of_the_other_framework_may_be_given(self):
+        self.make(loss=None)
+        self.train()
+
     def test_numbers_of_numpy_are_numbers(self):
         self.make(epochs=np.int64(2), batch_size=np.int32(8), seed=np.uint64(1 << 63), logical_shards=np.int64(4))
         self.assertEqual((self.elastic.epochs, self.elastic.plan.global_batch_size), (2, 8))

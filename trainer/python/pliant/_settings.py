@@ -47,7 +47,7 @@ class Scaler(Stateful, Protocol):
 class Settings:
     """The settings of every framework. Raises InvalidProgram if one is wrong."""
 
-    framework: ClassVar = ""  # the only one that has the settings that a class adds
+    framework: ClassVar = ""  # the one that has the class's own settings; "": each has them
 
     epochs: Annotated[int, check.whole(1, 1 << 40), "passes over the training data."]
     batch_size: Annotated[
