@@ -307,7 +307,7 @@ TEST_F(JobDefinitionTest, MisspeltFieldsAreNotKept) {
   EXPECT_EQ(made.at("spec"), Store(Job("{}", "spelt-right")).at("spec"));
 }
 
-TEST_F(JobDefinitionTest, WhatMayBeChangedLater) {
+TEST_F(JobDefinitionTest, AllowsChangesOnlyToMutableFields) {
   Store(Job());
   const char* const allowed[] = {
       R"({"spec": {"priority": 10000}})",

@@ -150,7 +150,7 @@ TEST_F(LibcurlHttp2Test, AWatchAndARequestShareAConnection) {
   EXPECT_EQ(server.connections(), 1);
 }
 
-TEST_F(LibcurlHttp2Test, WithWhoeverDoesNotTakeItHttp1IsSpoken) {
+TEST_F(LibcurlHttp2Test, SpeaksHttp1IfTheServerDoesNotTakeHttp2) {
   for (const std::vector<std::string>& protocols :
        {std::vector<std::string>{"http/1.1"}, std::vector<std::string>{}}) {
     const ScriptedServer server(authority_, {.protocols = protocols}, AnsweringByHttp1());
@@ -164,7 +164,7 @@ TEST_F(LibcurlHttp2Test, WithWhoeverDoesNotTakeItHttp1IsSpoken) {
   }
 }
 
-TEST_F(LibcurlHttp2Test, ToOneOfManyServersHttp1IsSpokenAllTheSame) {
+TEST_F(LibcurlHttp2Test, SpeaksHttp1ToOneOfManyServers) {
   const ScriptedServer server(authority_,
                               {.protocols = {"h2", "http/1.1"},
                                .http2 =

@@ -257,7 +257,7 @@ TEST_F(LibcurlTransportTest, AConnectionIsOnlyForThoseWhoTrustItsAuthority) {
   EXPECT_TRUE((*trusting)->Send({.target = "/", .deadline = 5s}));
 }
 
-TEST_F(LibcurlTransportTest, WhatIsWrongWithOneServerIsSaidOfNoOther) {
+TEST_F(LibcurlTransportTest, AnErrorOfOneServerIsNotReportedForAnother) {
   const TestAuthority another;
   const ScriptedServer imposter(another, {}, Answering("here"));
   boost::asio::io_context io;

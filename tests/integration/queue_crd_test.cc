@@ -215,7 +215,7 @@ TEST_F(PoolDefinitionTest, BadPoolsAreRefusedWithTheFieldNamed) {
   EXPECT_THAT(Refusal(nothing), HasSubstr("spec: Required value"));
 }
 
-TEST_F(PoolDefinitionTest, WhatMayBeChangedLater) {
+TEST_F(PoolDefinitionTest, AllowsChangesExceptOfTheResourceName) {
   Store();
   EXPECT_EQ(RefusalOfChange({{"reservedGpus", 4},
                              {"nodeSelector", {{"matchLabels", {{"gpu", "a100"}}}}},
@@ -300,7 +300,7 @@ TEST_F(QueueDefinitionTest, BadQueuesAreRefusedWithTheFieldNamed) {
   }
 }
 
-TEST_F(QueueDefinitionTest, WhatMayBeChangedLater) {
+TEST_F(QueueDefinitionTest, AllowsChangesExceptOfThePool) {
   Store();
   EXPECT_EQ(RefusalOfChange(json::parse(R"({"namespaceSelector": {"matchLabels": {"team": "a"}},
       "weight": 7, "guaranteed": 8, "limit": 16, "lendingLimit": 4, "policy": "Fifo", "queueing": "Strict",

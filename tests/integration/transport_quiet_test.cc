@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 // the answer of Send, and between two bookmarks of a watch.
 constexpr auto kQuiet = 33s;
 
-TEST(QuietTransportTest, ALibraryGivesUpNothingByItself) {
+TEST(QuietTransportTest, TheLibraryAddsNoTimeoutOfItsOwn) {
   const TestAuthority authority;
   const ScriptedServer server(authority, {},
                               [](ServerConnection& connection, const ReceivedRequest& request) {

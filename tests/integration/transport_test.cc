@@ -514,7 +514,7 @@ TEST_P(TransportTest, AStopRequestEndsItInEveryPhase) {
   close(mute.descriptor);
 }
 
-TEST_P(TransportTest, AnAnswerThatIsLongerThanTheRequestTakesIsGivenUp) {
+TEST_P(TransportTest, AnAnswerThatIsLongerThanMaxBodyBytesIsAborted) {
   Serve([](ServerConnection& connection, const ReceivedRequest& request) {
     if (request.target == "/fits") {
       connection.Answer(200, std::string(1000, 'x'));
@@ -674,7 +674,7 @@ TEST_P(TransportTest, AHostHeaderNamesWhomTheCertificateHasToBeFor) {
   EXPECT_TRUE(response) << response.error();
 }
 
-TEST_P(TransportTest, ShowsItsCertificateAndReadsARotatedOneAnew) {
+TEST_P(TransportTest, ReloadsARotatedClientCertificate) {
   TempFolder folder;
   std::string seen;
   Serve(
@@ -698,7 +698,7 @@ TEST_P(TransportTest, ShowsItsCertificateAndReadsARotatedOneAnew) {
   EXPECT_EQ(seen, "second");
 }
 
-TEST_P(TransportTest, ReadsARotatedAuthorityAnew) {
+TEST_P(TransportTest, ReloadsARotatedAuthority) {
   const TempFolder folder;
   const TestAuthority other;
   Serve([](ServerConnection& connection, const ReceivedRequest&) {

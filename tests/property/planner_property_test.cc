@@ -49,7 +49,7 @@ std::map<std::string, std::int64_t> Entitlements(const Plan& plan) {
 }
 
 // One memory serves several plans, while nodes and jobs come, go and change.
-RC_GTEST_PROP(PlannerProperty, WhatIsRememberedChangesNoPlan, ()) {
+RC_GTEST_PROP(PlannerProperty, AReusedFitMemoryChangesNoPlan, ()) {
   FitMemory memory;
   std::uint64_t versions = 0;
   std::map<std::string, std::pair<NodeView, std::uint64_t>> known;
@@ -175,7 +175,7 @@ RC_GTEST_PROP(PlannerProperty, ABitwiseJobWaitsOnlyIfItFitsNoKind, ()) {
   }
 }
 
-RC_GTEST_PROP(PlannerProperty, OpenGatesFitBesideAllThatHoldsGpus, ()) {
+RC_GTEST_PROP(PlannerProperty, OpenGatesFitInAdditionToAllThatHoldsGpus, ()) {
   const ClusterSnapshot snapshot = DrawCluster();
   const Plan plan = MakePlan(snapshot, {});
   std::map<std::string, Resources> taken;

@@ -92,7 +92,7 @@ class AttachTest(unittest.TestCase):
         for a, b in zip(first, second, strict=True):
             self.assertTrue(torch.equal(a, b))
 
-    def test_goes_on_from_a_checkpoint(self):
+    def test_continues_from_a_checkpoint(self):
         self.make()
         expected = self.train()
         folder = next(self.folders)
@@ -116,7 +116,7 @@ class AttachTest(unittest.TestCase):
         self.make()
         self.assert_same(self.train(backward=twice), expected)
 
-    def test_gradients_travel_while_the_backward_pass_goes_on(self):
+    def test_gradients_travel_during_the_backward_pass(self):
         self.make(overlap=False)
         expected = self.train()
         said = []  # gradients reported ready, by backward pass

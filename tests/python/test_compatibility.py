@@ -188,7 +188,7 @@ class ParametersTest(Case):
         with self.job():
             self.assertIsNone(self.manager().getLearningRate(manager.getOptimizer(model)))
 
-    def test_what_is_wrong_is_told(self):
+    def test_an_error_names_the_place_the_value_and_the_accepted_values(self):
         """The error names the variable or the key, the value and the accepted values."""
         number = "a number greater than 0"
         for said, message in (
@@ -345,7 +345,7 @@ class ScheduleTest(Case):
             self.assertEqual(schedule.last_epoch, steps)
             self.assertEqual("policy plateau is not used" in log, line is not None)
 
-    def test_a_policy_that_nobody_asks_for_is_told(self):
+    def test_a_policy_that_nobody_asks_for_is_reported(self):
         import pth_parameter_mgr
 
         for policy, told in (("cosine", True), ("fixed", False)):

@@ -175,7 +175,7 @@ class CompatibilityTest(unittest.TestCase):
             ("train", {"loss": 0.5, "accuracy": 0.25}, 7, 1, 3), ("test", {"loss": 0.4, "accuracy": 0.5}, 8, 1),
         ])  # fmt: skip
 
-    def test_a_loss_that_is_not_finite_is_told_as_such(self):
+    def test_a_loss_that_is_not_finite_is_reported_as_such(self):
         """metrics.jsonl omits such a loss."""
         from pliant.fabric import _LoggerAdapter
 
@@ -572,7 +572,7 @@ class DoctorTest(unittest.TestCase):
             self.assertIn(f"{'FAILED' if code else 'ok    '}  training  {said}\n", out.getvalue())
             self.assertIn("FAILED  torch     ImportError: no libcudart.so", out.getvalue())
 
-    def test_a_gpu_that_no_framework_can_use_is_told(self):
+    def test_a_gpu_that_no_framework_can_use_is_reported(self):
         from pliant import doctor
 
         for problems, told in (

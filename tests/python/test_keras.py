@@ -126,7 +126,7 @@ class KerasLoopTest(unittest.TestCase):
         for a, b in zip(first, second, strict=True):
             self.assertEqual(a.tobytes(), b.tobytes())
 
-    def test_goes_on_from_a_checkpoint(self):
+    def test_continues_from_a_checkpoint(self):
         self.attach()
         expected = self.train(max_norm=1.0)
         folder = next(self.folders)

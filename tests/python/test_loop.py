@@ -140,7 +140,7 @@ class StreamTest(Loop):
                 self.assertEqual(sorted(seen), list(range(size)), (size, batch, shards))
                 self.assertEqual(seen, readers[0].read(range(size), epoch), "in the same order")
 
-    def test_a_stream_goes_on_where_the_committed_steps_left_it(self):
+    def test_a_stream_continues_where_the_committed_steps_left_it(self):
         test = Cards(data(20))
         settings = {"test_data": test, "evaluate": self.evaluate}
         self.make(train := Cards(data()), **settings)
@@ -515,7 +515,7 @@ class RegisteredStateTest(Loop):
         def load_state_dict(self, state_dict):
             vars(self).update(state_dict)
 
-    def test_schedules_and_metrics_go_on(self):
+    def test_schedules_and_metrics_continue(self):
         def run(folder, stop_at=None):
             self.make(folder=folder, epochs=3)
             schedule = torch.optim.lr_scheduler.OneCycleLR(self.optimizer, 0.2, 12)
@@ -556,7 +556,7 @@ class RegisteredStateTest(Loop):
             before = after
         self.assertGreater(min(norms), 0.5)
 
-    def test_mixed_precision_goes_on(self):
+    def test_mixed_precision_continues(self):
         def run(folder, stop_at=None):
             self.make(folder=folder)
             plain_loss = self.loss

@@ -265,7 +265,7 @@ class LoopTest(Misuse):
 
 
 class AgainTest(Misuse):
-    def test_a_second_run_says_where_it_goes_on(self):
+    def test_a_second_run_says_where_it_continues(self):
         folder = next(self.folders)
         with mock.patch.dict(os.environ, {"PLIANT_CHECKPOINT_EVERY_STEPS": "1"}):
             self.make(checkpoint_dir=folder, epochs=2)

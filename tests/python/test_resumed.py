@@ -77,7 +77,7 @@ class Resumed(unittest.TestCase):
 
 
 class StateTest(Resumed):
-    def test_a_schedule_that_is_not_registered_goes_on(self):
+    def test_a_schedule_that_is_not_registered_continues(self):
         def prepare():
             schedule = torch.optim.lr_scheduler.StepLR(self.optimizer, 2, 0.5)
             return {"after": lambda step: schedule.step()}
@@ -118,7 +118,7 @@ class StateTest(Resumed):
         self.train()  # those before are gone, and one is of another optimizer
         del schedules
 
-    def test_modes_go_on(self):
+    def test_modes_continue(self):
         def leave_evaluating(step):
             if step.number == 2:
                 self.model.eval()

@@ -75,7 +75,7 @@ class OptimizerStateTest(unittest.TestCase):
                 for a, b in zip(plain.parameters(), held.parameters(), strict=True):
                     self.assertTrue(torch.equal(a, b))
 
-    def test_another_goes_on_from_its_memory(self):
+    def test_another_continues_from_its_memory(self):
         for name in OPTIMIZERS:
             with self.subTest(name):
                 first, second = model(), model()

@@ -40,7 +40,7 @@ class CheckpointsTest(unittest.TestCase):
         self.assertEqual(ended.returncode, want_code, ended.stdout + ended.stderr)
         return ended.stdout
 
-    def test_a_job_goes_on_from_anothers_checkpoint(self):
+    def test_a_job_continues_from_anothers_checkpoint(self):
         whole = self.train("whole", epochs=6)
         self.train("first", epochs=2)
         self.assertEqual(len(self.checkpoints("first")), 2, "spec.checkpoint.keep")
@@ -124,7 +124,7 @@ class SlicesTest(ScenarioTest):
         self.assertEqual(restored, [step])
         self.assert_completes(job, learners)
 
-    def test_a_damaged_slice_is_told_and_an_older_checkpoint_taken(self):
+    def test_a_damaged_slice_is_reported_and_an_older_checkpoint_taken(self):
         job, step = self.suspended_job()
         newest = max((job.folder / "checkpoints" / UID).glob("step-*"))
         content = bytearray((newest / "optimizer-00002-of-00003.safetensors").read_bytes())

@@ -189,7 +189,7 @@ class StrangersTest(ScenarioTest):
         self.assertTrue(client.closed())
         self.job.wait("it is counted", lambda: count() == "1")
 
-    def test_a_learner_with_a_wrong_token_is_told_so(self):
+    def test_a_learner_with_a_wrong_token_reports_the_refusal(self):
         wrong = self.job.folder / "wrong-token"
         wrong.write_text("guess")
         learner = self.job.start_learner(0, PLIANT_TOKEN_FILE=str(wrong))

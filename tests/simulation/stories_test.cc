@@ -271,7 +271,7 @@ TEST_F(Stories, GrowingAndShrinkingLosesNothing) {
 }
 
 // Other learners join, leave and die; the learners that stay keep the connections between them.
-TEST_F(Stories, WhoStaysKeepsItsConnections) {
+TEST_F(Stories, LearnersThatStayKeepTheirConnections) {
   World& world = Begin(40, 3);
   const Membership stay = world.members_of().at(opened_);
   std::map<LearnerId, int> met;  // per newcomer: the learners that stay
@@ -401,7 +401,7 @@ TEST_F(Stories, AFullVolumeStopsNothing) {
 }
 
 // Rank 0's own slice fits.
-TEST_F(Stories, ThatAnotherWriterHasNoRoomIsTold) {
+TEST_F(Stories, AFullVolumeOfAnotherWriterIsReported) {
   JobSpec job = kJob;
   job.checkpoint_slice_bytes = 1;
   World& world = Begin(22, 3, {.shard = 30ms}, job);
@@ -498,7 +498,7 @@ TEST_F(Stories, ALeaverIsCalledBackWhenTheOnlyOtherHolderDies) {
 
 // l-002 leaves. The link between the others breaks in the tick at whose end it switches: when the
 // coordinator learns of the switch, they have already reported that they wait for a recovery.
-TEST_F(Stories, WhoStoppedBeforeASwitchIsToldOfIt) {
+TEST_F(Stories, LearnersThatStoppedBeforeASwitchReceiveIt) {
   World& world = Begin(77, 3, {.shard = 30ms, .slowness = 3});  // l-001 is the last in each tick
   const MembershipId before = opened_;
   const LearnerId first = world.pod("l-000").id;
@@ -605,7 +605,7 @@ TEST_F(Stories, TheCoordinatorDiesAfterTellingHalfOfTheLearners) {
   }
 }
 
-TEST_F(Stories, AnOldCoordinatorLivesOnBesideTheNewOne) {
+TEST_F(Stories, AnOldCoordinatorStaysAliveNextToTheNewOne) {
   World& world = Begin(6, 4);
   // Two of the learners connect to the new coordinator. The other two stay with the old one, which
   // nobody has notified.
@@ -671,7 +671,7 @@ TEST_F(Stories, RankZeroDiesWhileTheFinalModelIsWritten) {
   }
 }
 
-TEST_F(Stories, TrainingGoesOnWithoutACoordinator) {
+TEST_F(Stories, TrainingContinuesWithoutACoordinator) {
   World& world = Begin(10, 3);
   world.coordinator().Kill();
   const Tick then = world.furthest();
@@ -772,7 +772,7 @@ TEST_F(Stories, NobodyWaitsForTheStateOfAJoiner) {
   Complete();
 }
 
-TEST_F(Stories, WhoCatchesUpFromFarBehindHoldsTheOthersBack) {
+TEST_F(Stories, ALearnerThatCatchesUpFromFarBehindHoldsTheOthersBack) {
   World& world = Begin(36, 2, {.shard = 10ms}, WithALargeState(256 << 10, 0));
   world.network().bytes_per_second = kSlow;
   world.Want(3);
@@ -934,7 +934,7 @@ TEST_F(Stories, AnotherIsLostWhileTheShardsOfTheFirstAreComputed) {
 
 // l-000 is one tick ahead of the others. They catch up with it, and it dies before its state has
 // arrived: the others have already computed their part of that tick.
-TEST_F(Stories, WhoCatchesUpInVainComputesNothingAgain) {
+TEST_F(Stories, AFailedCatchUpComputesNothingAgain) {
   World& world = Begin(74, 3, {.shard = 30ms}, WithALargeState(128 << 10, 1 << 20));
   const MembershipId before = opened_;
   const Tick struck = world.furthest() + 2;
@@ -979,7 +979,7 @@ TEST_F(Stories, WhoCatchesUpInVainComputesNothingAgain) {
 // l-001 dies when the others have all that they need for the tick. l-000 has committed it and
 // requests a recovery. l-002 is about to commit: it requests the recovery too, or the recovery
 // arrives first.
-TEST_F(Stories, WhatIsBeingCommittedIsCommittedWhoeverIsLost) {
+TEST_F(Stories, ATickThatIsBeingCommittedIsCommittedDespiteALoss) {
   for (const Duration takes : {Duration(100ms), Duration(1s)}) {
     then_ = nullptr;
     World& world = Begin(80, 3, {.shard = 30ms, .slowness = 3});  // l-001 is the last in each tick
@@ -1066,7 +1066,7 @@ TEST_F(Stories, AReadThatFailsOnceDoesNotUndoWhatACheckpointHolds) {
 }
 
 // The learner is alive and reports so; no other process can detect that it makes no progress.
-TEST_F(Stories, ALearnerWhoseProgramHangsGivesUp) {
+TEST_F(Stories, ALearnerWhoseProgramHangsTimesOut) {
   JobSpec job = kJob;
   job.step_timeout = 20s;
   World& world = Begin(16, 3, {.shard = 30ms}, job);
@@ -1109,7 +1109,7 @@ TEST_F(Stories, ASlowLearnerIsNamedAndStays) {
 }
 
 // The coordinator reaches all of them.
-TEST_F(Stories, OfTwoHalvesThatDoNotHearEachOtherOneGoesOn) {
+TEST_F(Stories, OneOfTwoDisconnectedHalvesContinues) {
   World& world = Begin(15, 4);
   const Tick then = world.furthest();
   for (const std::string a : {"l-000", "l-001"}) {
@@ -1127,7 +1127,7 @@ TEST_F(Stories, OfTwoHalvesThatDoNotHearEachOtherOneGoesOn) {
 
 // A member with wrong arithmetic, or one that lies, announces an impossible state: no member
 // follows it.
-TEST_F(Stories, WhoOpensWithWhatCannotBeIsAccused) {
+TEST_F(Stories, AMemberThatOpensWithAnImpossibleStateIsAccused) {
   for (const Reproducibility mode : {Reproducibility::kBitwise, Reproducibility::kStatistical}) {
     JobSpec job = kJob;
     job.reproducibility = mode;
@@ -1163,7 +1163,7 @@ TEST_F(Stories, WhoOpensWithWhatCannotBeIsAccused) {
 }
 
 // Rank 0 sends wrong frames to all others. The first that notices aborts the tick for all.
-TEST_F(Stories, WhoKeepsSendingWrongFramesGoes) {
+TEST_F(Stories, AMemberThatKeepsSendingWrongFramesIsEvicted) {
   for (std::uint64_t seed = 300; seed < 310; ++seed) {
     World& world = Begin(seed, 3, {.shard = 60ms});
     const LearnerId wrong = world.members_of().at(opened_).members.front().id;
@@ -1190,7 +1190,7 @@ TEST_F(Stories, WhoKeepsSendingWrongFramesGoes) {
 
 // The transport itself detects that the bytes are no frame. It is unknown which end is wrong, so
 // the later rank is evicted, as for any link.
-TEST_F(Stories, OfTwoWithWrongFramesBetweenThemOneGoes) {
+TEST_F(Stories, OneOfTwoMembersWithWrongFramesBetweenThemIsEvicted) {
   World& world = Begin(62, 2, {.shard = 60ms});
   const std::vector<Member> members = world.members_of().at(opened_).members;
   const LearnerId first = members.front().id;
@@ -1208,7 +1208,7 @@ TEST_F(Stories, OfTwoWithWrongFramesBetweenThemOneGoes) {
 }
 
 // It reconnects each time, so no peer misses it for long.
-TEST_F(Stories, WhoSendsNoFramesWhileAMembershipOpensDoesNotKeepItFromOpening) {
+TEST_F(Stories, AMemberThatSendsNoFramesDoesNotKeepAMembershipFromOpening) {
   World& world = Begin(63, 2, {.shard = 60ms});
   const LearnerId wrong = world.running().back()->id;
   const MembershipId before = opened_;
@@ -1231,7 +1231,7 @@ TEST_F(Stories, WhoSendsNoFramesWhileAMembershipOpensDoesNotKeepItFromOpening) {
 
 // It sends frames for a membership that no other member knows, which must be buffered until that
 // one opens.
-TEST_F(Stories, WhoSendsMoreAheadThanItCanHaveToSayIsAccused) {
+TEST_F(Stories, AMemberThatSendsTooFarAheadIsAccused) {
   World& world = Begin(61, 3);
   const MembershipId before = opened_;
   const LearnerId liar = world.running().back()->id;

@@ -236,7 +236,7 @@ TEST_F(OperatorTest, AJobFromItsAdmissionToItsDeletion) {
       seconds(60)));
 }
 
-TEST_F(OperatorTest, ATemplateThatTheServerRefusesIsToldByConditionAndEvent) {
+TEST_F(OperatorTest, ARefusedTemplateIsReportedByConditionAndEvent) {
   Submit("bad", json::parse(R"({"spec": {"template": {"spec": {"containers": [
       {"name": "learner", "image": "x:1", "volumeMounts": [{"name": "absent", "mountPath": "/x"}]}]}}}})"));
   ASSERT_TRUE(kube::WaitUntil(
@@ -422,7 +422,7 @@ TEST_F(OperatorTest, ShowsItsMetricsToThoseWhoMayReadThem) {
 
 // A network partition at the worst moment: the leader receives an event and writes the reaction,
 // but the write arrives when another replica has long been leading.
-TEST_F(OperatorTest, WhatALeaderWroteThatWasCutOffComesTooLateToChangeAnything) {
+TEST_F(OperatorTest, LateWritesOfALeaderThatWasCutOffChangeNothing) {
   const std::string server = config().server;
   DeafWay way(std::stoi(server.substr(server.rfind(':') + 1)));
   const kube::TempFolder folder;

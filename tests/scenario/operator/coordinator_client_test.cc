@@ -191,7 +191,7 @@ TEST_P(CoordinatorClientTest, MayNotFillTheOperatorsMemory) {
   EXPECT_EQ(answer.error().code, ErrorCode::kInvalid);
 }
 
-TEST_P(CoordinatorClientTest, WhoWasForgottenMayCallAgain) {
+TEST_P(CoordinatorClientTest, AForgottenCoordinatorMayBeCalledAgain) {
   HttpCoordinatorClient client(keys_, connect_);
   ASSERT_TRUE(client.GetProgress(Address()));
   client.Forget("uid-1");

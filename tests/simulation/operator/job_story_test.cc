@@ -114,7 +114,7 @@ TEST_F(OperatorStory, ACrashedLearnerIsReplaced) {
   EXPECT_THAT(world.events, Contains("one: LearnerFailed"));
 }
 
-TEST_F(OperatorStory, SuspendGivesEverythingBackAndResumeGoesOn) {
+TEST_F(OperatorStory, SuspendReleasesEverythingAndResumeContinues) {
   world.Submit("one");
   ASSERT_TRUE(world.ReachSizes({{"one", 8}}));
   world.Edit("one", {{"suspend", true}});
@@ -146,7 +146,7 @@ TEST_F(OperatorStory, LosingAllLearnersAtOnceIsRecoveredFrom) {
       << "a deleted pod does not count as a failure";
 }
 
-TEST_F(OperatorStory, ALostCoordinatorIsReplacedWhileTrainingGoesOn) {
+TEST_F(OperatorStory, ALostCoordinatorIsReplacedWhileTrainingContinues) {
   world.Submit("one");
   ASSERT_TRUE(world.ReachSizes({{"one", 8}}));
   world.RemovePods("one", "coordinator");
@@ -232,7 +232,7 @@ TEST_F(OperatorStory, ADeadlineEndsATrainingAndFreesItsGpus) {
   EXPECT_THAT(world.events, Contains("one: DeadlineExceeded"));
 }
 
-TEST_F(OperatorStory, AMissingImageIsToldAndItsGrantIsWithdrawn) {
+TEST_F(OperatorStory, AMissingImageIsReportedAndItsGrantIsWithdrawn) {
   world.cluster.has_image = [](const Json& pod) {
     return !IsLearner(pod) || LabelOf(pod, controller::kLabelJob) != "bad";
   };

@@ -63,7 +63,7 @@ TEST_F(NodeStory, APoolThatDoesNotScaleUpHasNoPlaceholders) {
   EXPECT_EQ(Placeholders(), 0);
 }
 
-TEST_F(NodeStory, WhatNobodyWaitsForAnyLongerIsNotRequested) {
+TEST_F(NodeStory, PlaceholdersOfJobsThatNoLongerWaitAreDeleted) {
   ScaleUp();
   Submit("first", 8, 8);
   ASSERT_TRUE(world.ReachSizes({{"first", 8}}));
@@ -217,7 +217,7 @@ TEST_F(ProvisioningStory, AFailedRequestIsRepeated) {
   EXPECT_EQ(provisions.nodes_added(), 1);
 }
 
-TEST_F(ProvisioningStory, WhatNobodyWaitsForAnyLongerIsNotRequested) {
+TEST_F(ProvisioningStory, RequestsOfJobsThatNoLongerWaitAreDeleted) {
   Submit("first", 8, 8);
   ASSERT_TRUE(world.ReachSizes({{"first", 8}}));
   Submit("deleted", 2, 2);

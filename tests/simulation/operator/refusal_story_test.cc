@@ -19,7 +19,7 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 
-TEST_F(OperatorStory, ARefusedTemplateIsToldWithoutAHotLoop) {
+TEST_F(OperatorStory, ARefusedTemplateIsReportedWithoutAHotLoop) {
   world.refusal = "exceeded quota: gpus";
   world.Submit("one");
   ASSERT_TRUE(world.ReachEvent("one: TemplateRefused"));
@@ -51,7 +51,7 @@ TEST_F(OperatorStory, JobsOfOneTemplateAreCheckedOnceAMinute) {
 }
 
 // The template was valid a moment ago, and is refused when its pods are created.
-TEST_F(OperatorStory, WhatIsNotAskedAboutIsToldWhenItIsRefused) {
+TEST_F(OperatorStory, ARefusalAfterAValidCheckIsReported) {
   world.Submit("one");
   ASSERT_TRUE(world.ReachSizes({{"one", 8}}));
   world.refusal = "exceeded quota: gpus";
@@ -62,7 +62,7 @@ TEST_F(OperatorStory, WhatIsNotAskedAboutIsToldWhenItIsRefused) {
 }
 
 // An error in the operator's own credentials is not a verdict on a job.
-TEST_F(OperatorStory, ThatTheOperatorIsNotKnownIsNoRefusalOfTheJob) {
+TEST_F(OperatorStory, AnUnauthenticatedOperatorIsNoRefusalOfTheJob) {
   const auto not_known = AnswerWith(401, [](const kube::HttpRequest& request) {
     return request.target.find("/team-a/pods") != std::string::npos;
   });

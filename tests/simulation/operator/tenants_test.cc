@@ -73,7 +73,7 @@ TEST_F(Tenants, ATemplateThatCannotBeReadHarmsNobodyElse) {
 }
 
 // No operator sees that the job was suspended in between.
-TEST_F(Tenants, ATemplateThatIsChangedWhileNobodyLeadsIsCheckedAnew) {
+TEST_F(Tenants, ATemplateThatIsChangedWhileNobodyLeadsIsCheckedAgain) {
   Submit("one", 2, 8);
   ASSERT_TRUE(ReachLearners("one", 8)) << world.Describe();
   const std::vector<std::string> former = world.PodsOf("one", "learner");
@@ -190,7 +190,7 @@ TEST_F(Tenants, ACoordinatorThatNeverComesKeepsNoGpus) {
 }
 
 // The job trained, and then its owner cut the coordinator off.
-TEST_F(Tenants, LearnersThatCannotBeToldToLeaveAreDeleted) {
+TEST_F(Tenants, LearnersThatCannotBeAskedToLeaveAreDeleted) {
   Submit("cut", 1, 8);
   ASSERT_TRUE(ReachLearners("cut", 8));
   world.coordinators_cut = true;
@@ -391,7 +391,7 @@ class Leftovers : public Tenants {
   }
 };
 
-TEST_F(Leftovers, WhatAnOrphanedJobLeavesGoes) {
+TEST_F(Leftovers, ObjectsOfAnOrphanedJobAreDeleted) {
   Submit("one", 1, 8);
   ASSERT_TRUE(ReachLearners("one", 8));
   const std::string uid = UidOf(Job("one"));

@@ -26,7 +26,7 @@ class Truth : public SizedStory {
 };
 
 // The operator waits one minute for its own writes to appear in a watch.
-TEST_F(Truth, WhatWasMadeIsNotMadeAgainBecauseAWatchIsSilent) {
+TEST_F(Truth, ASilentWatchCreatesNoLearnerTwice) {
   Submit("one", 1, 8);
   ASSERT_TRUE(world.RunUntil([&] { return LearnersMade("one") > 0; }, 1min)) << world.Describe();
   world.FreezeWatches(world.leading(), 75s);

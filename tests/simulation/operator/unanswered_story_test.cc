@@ -19,7 +19,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 // A webhook that is down is no verdict on the template.
-TEST_F(OperatorStory, ATemplateThatCannotBeCheckedIsToldAndTriedAgain) {
+TEST_F(OperatorStory, ATemplateThatCannotBeCheckedIsReportedAndTriedAgain) {
   for (const auto& [job, answer] : {std::pair{"one", 500}, {"late", 504}}) {
     world.interfere = AnswerWith(answer, IsDryRun);
     world.Submit(job, {{"template", {{"metadata", {{"labels", {{"team", job}}}}}}}});
@@ -36,7 +36,7 @@ TEST_F(OperatorStory, ATemplateThatCannotBeCheckedIsToldAndTriedAgain) {
 }
 
 // The API server waits 10 s for a webhook by default.
-TEST_F(OperatorStory, WhatMakesPodsMayTakeLongAndHoldsUpNothingElse) {
+TEST_F(OperatorStory, ASlowPodCreationDelaysNothingElse) {
   int pods = 0;
   world.interfere = [&](const kube::HttpRequest& request) {
     if (request.method == kube::HttpMethod::kGet) return Fault::kNone;
@@ -80,7 +80,7 @@ void ExpectToldAndAskedLess(StoryWorld& world, const Matches& matches, int max_t
 }
 
 // A failure to create the real pod is reported like a failure of the dry run.
-TEST_F(OperatorStory, APodThatTheServerDoesNotAnswerForIsToldAndAskedForLessAndLess) {
+TEST_F(OperatorStory, AnUnansweredPodCreationIsReportedAndRetriedLessAndLess) {
   ExpectToldAndAskedLess(world, MakesLearner, 8);
 }
 
@@ -96,7 +96,7 @@ TEST_F(OperatorStory, GpusOfPodsThatTheServerDoesNotAnswerForGoToAnother) {
 }
 
 // The webhook is called for each update of a pod: the pods are created, but no gate can be opened.
-TEST_F(OperatorStory, AGateThatTheServerDoesNotAnswerForIsToldAndAskedForLessAndLess) {
+TEST_F(OperatorStory, AnUnansweredGateOpeningIsReportedAndRetriedLessAndLess) {
   ExpectToldAndAskedLess(world, OpensGate, 16);  // two tries each
 }
 

@@ -129,7 +129,7 @@ TEST(GpuPool, StatusReadsBackAsWritten) {
 }
 
 // It only reports.
-TEST(GpuPool, AStatusThatIsNotUnderstoodIsWrittenAnew) {
+TEST(GpuPool, AnInvalidStatusIsIgnored) {
   json object = PoolObject();
   object["status"] = {{"nodes", -1}};
   const Result<GpuPool> pool = DecodeGpuPool(object);

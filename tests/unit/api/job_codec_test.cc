@@ -61,7 +61,7 @@ TEST(JobCodec, KeepsWhatPriorityAJobAsksFor) {
   EXPECT_EQ(job->spec.priority_asked, 5000);
 }
 
-TEST(JobCodec, WhatAJobDoesNotSayTheAdministratorDoes) {
+TEST(JobCodec, FieldsThatAJobOmitsComeFromTheAdministratorsSettings) {
   const JobSettings settings{.start_timeout = seconds(900), .ttl_after_finished = seconds(3600)};
   json object = Minimal();
   Result<ElasticTrainingJob> job = DecodeJob(object, settings);

@@ -177,7 +177,7 @@ TEST(TrainingQueue, StatusReadsBackAsWritten) {
 }
 
 // It only reports.
-TEST(TrainingQueue, AStatusThatIsNotUnderstoodIsWrittenAnew) {
+TEST(TrainingQueue, AnInvalidStatusIsIgnored) {
   json object = QueueObject();
   object["status"] = {{"waiting", "two"}};
   const Result<TrainingQueue> queue = DecodeTrainingQueue(object);

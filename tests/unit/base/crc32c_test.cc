@@ -34,7 +34,7 @@ TEST(Crc32c, IsTheSameWithAndWithoutTheInstruction) {
   }
 }
 
-TEST(Crc32c, GoesOnWhereItStopped) {
+TEST(Crc32c, ContinuesFromAPartialChecksum) {
   std::vector<std::byte> data(9000, std::byte{0x5a});
   const std::uint32_t whole = Crc32c(data);
   for (const std::size_t cut : {0U, 1U, 7U, 3072U, 8999U, 9000U})

@@ -17,7 +17,7 @@ TEST(CatchAll, GivesWhatTheBodyGives) {
   EXPECT_TRUE(CatchAll([] {}));
 }
 
-TEST(CatchAll, WhatIsThrownIsAnError) {
+TEST(CatchAll, TurnsExceptionsIntoErrors) {
   const auto thrown = [](const auto& exception) {
     return CatchAll([&] { throw exception; }).error();
   };
@@ -29,7 +29,7 @@ TEST(CatchAll, WhatIsThrownIsAnError) {
   EXPECT_EQ(thrown(refused), (Error{ErrorCode::kUnavailable, refused.what()}));
 }
 
-TEST(EndOnExceptionDeathTest, AThreadThatCannotGoOnSaysWhichOneItIs) {
+TEST(EndOnExceptionDeathTest, NamesTheThreadThatEnds) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
       std::thread([] { EndOnException("checkpoints", [] { throw std::bad_alloc(); }); }).join(),

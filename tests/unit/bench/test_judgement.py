@@ -80,7 +80,7 @@ class KillTest(unittest.TestCase):
 
 
 class NotesTest(unittest.TestCase):
-    def test_fewer_repeats_are_told_with_why(self):
+    def test_fewer_repeats_are_noted_with_the_reason(self):
         self.assertEqual(Rival(1).note(), "")
         self.assertIn("2 repeats", Rival(None, 2, "they take minutes").note())
         self.assertIn("minutes", Rival(None, 2, "they take minutes").note())

@@ -52,7 +52,7 @@ class RowTest(unittest.TestCase):
         self.assertEqual(read["repeats"], 2)
         self.assertFalse({"aim", "met", "rival", "rival_repeats"} & read.keys())
 
-    def test_a_rival_that_was_measured_less_often_is_told(self):
+    def test_a_row_has_the_repeats_of_a_rival_that_was_measured_less_often(self):
         row = measured_row("x", "ms", Measured.of([1.0, 2.0]), Measured.of([3.0]))
         self.assertEqual((row.repeats, row.rival_repeats), (2, 1))
 

@@ -39,7 +39,7 @@ class TakeTest(unittest.TestCase):
         self.assertEqual(self.found, ["a0", "b0", "c0", "a1", "c1", "a2", "c2"])
         self.assertEqual(given_up, {"b": "the rival was dropped: no step"})
 
-    def test_ours_is_not_given_up(self):
+    def test_a_late_turn_of_ours_is_an_error(self):
         with self.assertRaises(Late):
             take(self.party("a", 3, late_at=1), {"b": self.party("b", 3)})
 

@@ -15,7 +15,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-TEST(AbiStructs, OfALargerCallersStructTheKnownPartIsRead) {
+TEST(AbiStructs, ReadsTheKnownPartOfALargerCallersStruct) {
   struct Larger {
     pliant_training known;
     std::array<char, 8> newer;
@@ -30,7 +30,7 @@ TEST(AbiStructs, OfALargerCallersStructTheKnownPartIsRead) {
               HasSubstr("training->struct_size is 7"));
 }
 
-TEST(AbiStructs, OfASmallerCallersStructNothingBeyondIsWritten) {
+TEST(AbiStructs, WritesNothingBeyondASmallerCallersStruct) {
   pliant_plan plan{.struct_size = offsetof(pliant_plan, steps_per_epoch), .steps_per_epoch = 77};
   ASSERT_TRUE(
       WriteStruct(pliant_plan{.global_batch_size = 4, .steps_per_epoch = 9}, &plan, "plan"));

@@ -94,7 +94,7 @@ TEST(GradientIntake, AGradientIsScaledAndReady) {
   EXPECT_TRUE(PutGradient(shard.program(), 1, nullptr, {}, NoDevice)) << "it has no elements";
 }
 
-TEST(GradientIntake, WhatCannotTravelEndsTheProgram) {
+TEST(GradientIntake, LackOfMemoryForAGradientEndsTheProgram) {
   AskedForAShard shard;
   const std::array<float, 2> a = {1, 2};
   const float c = 3;
@@ -114,7 +114,7 @@ TEST(GradientIntake, NeighboursAreReadyTogether) {
   EXPECT_THAT(shard.ready(), ElementsAre(std::pair(0, 3)));
 }
 
-TEST(GradientIntake, WhatHasNoGradientIsNotReady) {
+TEST(GradientIntake, AParameterWithoutAGradientIsNotReady) {
   AskedForAShard shard;
   const float c = 3;
   ASSERT_TRUE(
@@ -143,7 +143,7 @@ TEST(GradientIntake, AllOrNoneAreTaken) {
   EXPECT_TRUE(shard.program().CheckNotReady(0, 2));
 }
 
-TEST(GradientIntake, WhatIsOnADeviceIsCopiedFromThere) {
+TEST(GradientIntake, CopiesGradientsFromTheirDevice) {
   const std::array<float, 3> copy = {4, 8, 16};
   const std::array<std::byte, 12> on_device{};  // only their addresses matter
   std::vector<std::pair<const void*, std::size_t>> read;

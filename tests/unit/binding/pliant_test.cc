@@ -201,7 +201,7 @@ TEST_F(PliantTest, WrongTensorsAreNamed) {
   EXPECT_THAT(refused(tensor), HasSubstr("dimensions"));
 }
 
-TEST_F(PliantTest, WhatTrainsIsChecked) {
+TEST_F(PliantTest, StartChecksTheRegisteredTensors) {
   ASSERT_EQ(Describe({.train_samples = 4, .epochs = 1}), PLIANT_OK);
   EXPECT_EQ(pliant_start(learner_), PLIANT_INVALID);
   EXPECT_THAT(pliant_last_error(), HasSubstr("no parameter"));
@@ -381,7 +381,7 @@ class FlushesDenormals {
 
 // A gradient handed in with one call is added directly; one handed in by parameter is not; one
 // written in place is scaled by the program.
-TEST_F(PliantTest, HowAGradientIsHandedInDoesNotChangeABit) {
+TEST_F(PliantTest, EveryWayToHandInAGradientGivesTheSameBits) {
   enum class By { kAll, kOne, kPlace, kAllAsDouble };
   constexpr std::size_t kElements = 6;
   std::array<float, kElements> weights{};
@@ -603,7 +603,7 @@ pliant_end TrainUntil(pliant_learner* learner, pliant_tensor tensor, std::option
   return end;
 }
 
-TEST_F(PliantTest, WhatAnEvaluationLeftHasACheckpointOfItsOwn) {
+TEST_F(PliantTest, AnInterruptedEvaluationHasACheckpointOfItsOwn) {
   const Leave leaves[] = {{PLIANT_TRAIN, 0}, {PLIANT_TRAIN, 1}, {PLIANT_EVALUATE, 1}};
   for (const Leave& leave : leaves) {
     EXPECT_EQ(TrainUntil(learner_, Tensor("model.w"), leave).reason, PLIANT_DRAINED);
@@ -628,7 +628,7 @@ TEST_F(PliantTest, WhatAnEvaluationLeftHasACheckpointOfItsOwn) {
 }
 
 // The caller's struct ends before in_order.
-TEST_F(PliantTest, WhatAnOlderCallerDidNotSetIsNotRead) {
+TEST_F(PliantTest, DoesNotReadFieldsThatAnOlderCallerDidNotSet) {
   pliant_training training = {.train_samples = 32,
                               .epochs = 1,
                               .global_batch_size = 32,

@@ -91,7 +91,7 @@ TEST(Checkpoint, TheNewestIsTheOneWithTheMostStepsAndThenTheLatestMembership) {
             (MembershipId{.term = 1, .counter = 10}));
 }
 
-TEST(Checkpoint, OfAnotherJobIsRefused) {
+TEST(Checkpoint, RefusesACheckpointOfAnotherJob) {
   MemoryStore store;
   ASSERT_TRUE(Save(store, 5));
   const struct {
@@ -396,7 +396,7 @@ TEST(FinalModel, IsPublishedOnce) {
 }
 
 // The temporary files have unique names, so that no writer overwrites another's remains.
-TEST(FinalModel, OfWritersThatWereKilledNothingStays) {
+TEST(FinalModel, RemovesTheRemainsOfKilledWriters) {
   MemoryStore store;
   store.objects()["final/model.safetensors.5ca1ab1e.part"].resize(100);
   store.objects()["final/manifest.json.5ca1ab1e.part"].resize(10);

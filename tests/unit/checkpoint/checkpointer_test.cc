@@ -166,7 +166,7 @@ class ThrowingStore final : public CheckpointStore {
   Status Remove(std::string_view) override { throw std::bad_alloc(); }
 };
 
-TEST(ThreadedCheckpointer, WhatIsThrownIsToldAsAnError) {
+TEST(ThreadedCheckpointer, ReportsExceptionsAsErrors) {
   RealEventLoop loop;
   const auto checkpointer = NewThreadedCheckpointer(loop, std::make_unique<ThrowingStore>());
   std::vector<Error> heard;

@@ -121,7 +121,7 @@ TEST(SlicedCheckpoint, IsThereWithTheLastSliceWhoeverWritesIt) {
   } while (std::ranges::next_permutation(order).found);
 }
 
-TEST(SlicedCheckpoint, OfTheSameStateHasTheSameManifestWhoeverCompletedIt) {
+TEST(SlicedCheckpoint, TheManifestDoesNotDependOnTheLearnerThatCompletesIt) {
   std::optional<Manifest> first;
   for (int last = 0; last < kSlices; ++last) {
     MemoryStore store;
@@ -195,7 +195,7 @@ TEST(SlicedCheckpoint, SurvivesACrashOfAnyWriterAtEveryOperation) {
   }
 }
 
-TEST(SlicedCheckpoint, WhatCouldNotBeWrittenTakesNoRoom) {
+TEST(SlicedCheckpoint, AFailedWriteTakesNoRoom) {
   MemoryStore store;
   ASSERT_TRUE(Save(store, 100, 0));
   const auto before = store.objects();
@@ -210,7 +210,7 @@ TEST(SlicedCheckpoint, WhatCouldNotBeWrittenTakesNoRoom) {
 
 // Its list was written although the store reported a failure: other learners may already rely on
 // it.
-TEST(SlicedCheckpoint, WhatOthersMayHavePublishedIsNotRemoved) {
+TEST(SlicedCheckpoint, KeepsASliceThatOthersMayHavePublished) {
   MemoryStore store;
   ASSERT_TRUE(Save(store, 100, 0));
   ASSERT_TRUE(Save(store, 100, 1));
@@ -235,7 +235,7 @@ TEST(SlicedCheckpoint, AnAttemptThatLacksASliceMakesRoomForTheNextOnes) {
 
 // While a checkpoint is being removed, the volume begins to refuse removals. A manifest of the
 // remaining files would persist and look like a checkpoint.
-TEST(SlicedCheckpoint, WhatIsRemovedInPartIsNotPublished) {
+TEST(SlicedCheckpoint, APartlyRemovedCheckpointIsNotPublished) {
   for (std::uint64_t removed = 0; removed <= 3U * kSlices; ++removed) {
     MemoryStore store;
     for (int i = 0; i < kSlices; ++i) ASSERT_TRUE(Save(store, 100, i));
@@ -259,7 +259,7 @@ TEST(SlicedCheckpoint, WhatIsRemovedInPartIsNotPublished) {
 
 // One learner publishes a checkpoint, another removes it as remains, unknown to each other. In
 // either order no manifest is left without its files.
-TEST(SlicedCheckpoint, WhatIsRemovedWhileItIsPublishedIsNoCheckpoint) {
+TEST(SlicedCheckpoint, ARemovalDuringPublicationLeavesNothing) {
   for (const bool publishes_first : {true, false}) {
     SCOPED_TRACE(publishes_first);
     MemoryStore store;
@@ -297,7 +297,7 @@ TEST(SlicedCheckpoint, OneLearnerMayWriteItAll) {
 
 // A learner that timed out waiting for a slow writer begins to write everything, while that one
 // publishes its slices.
-TEST(SlicedCheckpoint, ThatIsPublishedIsNotGivenUpForTheWhole) {
+TEST(SlicedCheckpoint, APublishedCheckpointIsNotWrittenAgainAsAWhole) {
   for (const bool full : {true, false}) {
     MemoryStore store;
     for (int i = 0; i < kSlices; ++i) ASSERT_TRUE(Save(store, 100, i));
@@ -319,7 +319,7 @@ TEST(SlicedCheckpoint, ThatIsPublishedIsNotGivenUpForTheWhole) {
   }
 }
 
-TEST(SlicedCheckpoint, OfWhichAFileIsGoneIsWrittenAsAWhole) {
+TEST(SlicedCheckpoint, WritesACheckpointWholeIfAFileIsGone) {
   MemoryStore store;
   for (int i = 0; i < kSlices; ++i) ASSERT_TRUE(Save(store, 100, i));
   ASSERT_EQ(store.objects().erase(

@@ -40,7 +40,7 @@ TEST(StateDifferenceTest, NamesTheFirstTensorAndElement) {
       "model.weight differs in 2 of its elements, the first is number 2; tensors that differ: 2");
 }
 
-TEST(StateDifferenceTest, WhatIsMissingOrOfAnotherShapeDiffers) {
+TEST(StateDifferenceTest, FindsMissingTensorsAndOtherShapes) {
   TestState a;
   TestState b;
   StateDict fewer = b.view();

@@ -195,7 +195,7 @@ TEST_F(ConnectionDriverTest, ItWaitsForTheSocket) {
   }
 }
 
-TEST_F(ConnectionDriverTest, WhatFailsIsToldOnceAndEndsIt) {
+TEST_F(ConnectionDriverTest, ReportsAFailureOnceAndCloses) {
   Open();
   script_.writes = {CodecPause::Failed("this is why")};
   connection_->Send({});
@@ -268,7 +268,7 @@ TEST_F(ConnectionDriverTest, WhileThePeerMayReadMemoryItsEndIsAwaited) {
   EXPECT_THAT(TakeCalls(), ElementsAre("release"));
 }
 
-TEST_F(ConnectionDriverTest, ADialThatFailsIsTold) {
+TEST_F(ConnectionDriverTest, ReportsADialThatFails) {
   connection_ = std::make_shared<ConnectionDriver>(
       ConnectionDriver::Socket(loop_.context()), *this, std::chrono::seconds(5),
       [](int, auto&&) -> std::unique_ptr<FrameCodec> {

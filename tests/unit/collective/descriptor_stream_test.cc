@@ -100,7 +100,7 @@ TEST_F(DescriptorStreamTest, NoByteComesBeforeItsDescriptor) {
   EXPECT_EQ(blocks, 3U);
 }
 
-TEST_F(DescriptorStreamTest, WhatDoesNotFitIsWrittenLater) {
+TEST_F(DescriptorStreamTest, WritesTheRestLaterIfTheSocketIsFull) {
   constexpr std::size_t kMuch = std::size_t{4} << 20;
   const std::vector<std::byte> text = Text(kMuch);
   a_->Put(text);

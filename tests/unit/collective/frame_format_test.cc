@@ -80,7 +80,7 @@ TEST(PeerHello, IsTakenOnlyWhole) {
   EXPECT_FALSE(DecodeHello(huge));
 }
 
-TEST(PeerHello, OfAnotherProtocolSaysSo) {
+TEST(PeerHello, NamesTheProtocolThatDiffers) {
   PeerHello hello = kHello;
   hello.protocol = 2;
   const auto decoded = DecodeHello(EncodeHello(hello));

@@ -33,7 +33,7 @@ double SquareOfCell(std::span<const float> cell) {
          ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
 }
 
-TEST(GradientCells, BeginAnewInEachTensor) {
+TEST(GradientCells, BeginAgainInEachTensor) {
   const std::vector<std::size_t> tensors = {5000, 0, 1, 2048, 2049};
   const GradientCells cells(tensors);
   std::vector<std::pair<std::size_t, std::size_t>> found;

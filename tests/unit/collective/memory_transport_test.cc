@@ -62,7 +62,7 @@ TEST_F(MemoryNetworkTest, ACutLosesWhatIsUnderWayAndTellsBoth) {
   EXPECT_TRUE(b_.ConnectedTo(a_));
 }
 
-TEST_F(MemoryNetworkTest, ACutThatIsMendedAtOnceStillBreaksTheConnection) {
+TEST_F(MemoryNetworkTest, ACutThatIsRepairedAtOnceStillBreaksTheConnection) {
   Join();
   world_.network.Cut(a_.id, b_.id);
   world_.network.Mend(a_.id, b_.id);
@@ -73,7 +73,7 @@ TEST_F(MemoryNetworkTest, ACutThatIsMendedAtOnceStillBreaksTheConnection) {
   EXPECT_EQ(b_.lost.size(), 1U);
 }
 
-TEST_F(MemoryNetworkTest, ASilentLinkSaysNothingUntilItIsMended) {
+TEST_F(MemoryNetworkTest, ASilentLinkReportsNothingUntilItIsRepaired) {
   Join();
   world_.network.Silence(a_.id, b_.id);
   a_.transport->Send(b_.id, FrameOfTick(1));

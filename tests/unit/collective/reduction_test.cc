@@ -383,7 +383,7 @@ TEST(Reduction, HostsSendEachSumOnce) {
 
 // A rank sums its host's contributions to the pieces for which it is the relay. It needs memory for
 // the root, and for those pieces.
-TEST(Reduction, WhatIsAddedUpForOthersTakesTheRoomOfItsPieces) {
+TEST(Reduction, SumsForOthersTakeTheMemoryOfTheirPieces) {
   constexpr std::size_t kElements = 32 << 10;
   const struct {
     const char* name;

@@ -123,7 +123,7 @@ TEST_F(ShmBorrowerTest, AForgottenBlockIsGoneButNotWhatWasBorrowed) {
   EXPECT_TRUE(Map(1, kBorrowedBlockBytes)) << "its number may be reused";
 }
 
-TEST_F(ShmBorrowerTest, WhatIsBorrowedOutlivesTheBorrower) {
+TEST_F(ShmBorrowerTest, BorrowedMemoryOutlivesTheBorrower) {
   block_->view()[0] = std::byte{7};
   auto payload = Borrow(1, 0, 10);
   borrower_.reset();

@@ -46,7 +46,7 @@ TEST(ShmLender, ThePlaceIsWithinTheBlock) {
   EXPECT_EQ(lender.Lend(std::move(payload))->offset, 64U);
 }
 
-TEST(ShmLender, WhatDoesNotLieInSharedMemoryIsCopiedThere) {
+TEST(ShmLender, CopiesAPayloadThatIsNotInSharedMemory) {
   SharedMemory memory;
   ShmLender lender(memory);
   Bytes payload = PayloadIn(HeapMemory(), 100);

@@ -216,7 +216,7 @@ TEST_F(ShmTransportTest, OtherPayloadsAreTheReadersOwn) {
   }
 }
 
-TEST_F(ShmTransportTest, WhatIsReadOutlivesBothEnds) {
+TEST_F(ShmTransportTest, AReceivedFrameOutlivesBothEnds) {
   auto a = NewEnd(1, folder_);
   auto b = NewEnd(2, folder_);
   Connect(*a, *b);
@@ -231,7 +231,7 @@ TEST_F(ShmTransportTest, WhatIsReadOutlivesBothEnds) {
 }
 
 // A stopped peer may read lent memory long after this side has closed.
-TEST_F(ShmTransportTest, WhatIsLentStaysAsItIsUntilThePeerHasClosedToo) {
+TEST_F(ShmTransportTest, LentMemoryIsKeptUntilThePeerHasClosedToo) {
   const auto a = NewEnd(1, folder_);
   const auto b = NewEnd(2, folder_);
   Connect(*a, *b);
@@ -282,7 +282,7 @@ TEST_F(ShmTransportTest, WithoutMemoryToShareTcpCarries) {
 }
 
 // This costs one connection, not one after another.
-TEST_F(ShmTransportTest, WhoGetsNoMoreMemoryToShareGoesOnOverTcp) {
+TEST_F(ShmTransportTest, AnEndWithoutSharedMemoryContinuesOverTcp) {
   for (const int without : {1, 2}) {
     SCOPED_TRACE(without);
     const auto a = NewEnd(1, folder_);
@@ -481,7 +481,7 @@ TEST_F(HostilePeerTest, ItsDescriptorsAreNotHoarded) {
 }
 
 // A process that may open no more files does not get the descriptor that an honest peer sent.
-TEST_F(HostilePeerTest, WhatTheKernelWithholdsEndsTheConnection) {
+TEST_F(HostilePeerTest, WithheldDescriptorsEndTheConnection) {
   Open();
   const auto block = SharedBlock::Make(1, 4096);
   Say({.type = ShmRecordType::kBlock, .block = 1, .bytes = 4096}, {}, (*block)->descriptor());

@@ -117,7 +117,7 @@ TEST_F(SentTwiceTest, APodIsLookedForByNameUidAndOwner) {
   }
 }
 
-TEST_F(SentTwiceTest, ThatTheServerDoesNotAnswerIsNoSignOfAPodsEnd) {
+TEST_F(SentTwiceTest, AnUnansweredLookDoesNotMarkAPodAsGone) {
   const std::string name = LearnerPodName(job_.meta, 0);
   server_.Answer(HttpMethod::kGet, std::string(kPodsPath) + "/" + name,
                  HttpResponse{.status = 503, .headers = {}, .body = "unwell"});
@@ -188,7 +188,7 @@ TEST_F(UnknownOutcomeTest, AnotherOnesPodIsAnAnswer) {
 
 // A gate is opened on the version of the pod that was read, here 6. A webhook's error for the
 // second try says nothing about the first: only the pod itself tells.
-TEST_F(UnknownOutcomeTest, WhatBecameOfAGate) {
+TEST_F(UnknownOutcomeTest, ThePodShowsWhetherItsGateWasOpened) {
   const std::string gated = R"("spec": {"schedulingGates": [{"name": "pliant.dev/gate"}]})";
   const auto pod = [](const std::string& version, const std::string& spec) {
     return HttpResponse{.status = 200,
@@ -249,7 +249,7 @@ class TemplateCheckTest : public SentTwiceTest {
   }
 };
 
-TEST_F(TemplateCheckTest, WhatWouldBeAdmittedTellsWhatALearnerNeeds) {
+TEST_F(TemplateCheckTest, TheAdmittedPodShowsTheNeedsOfALearner) {
   server_.Answer(HttpMethod::kPost, kPodsPath, Ok(AdmittedPod(0)));
   const BatchResult result = runner_.Run({.job = job_, .actions = {CheckTemplate{}}});
   EXPECT_EQ(result.template_refusal, "");
@@ -307,7 +307,7 @@ TEST_F(TemplateCheckTest, ALargeTemplateIsFetchedOnceForAllLearners) {
 }
 
 // Until the store shows the write, the job counts as in the server's answer.
-TEST(ActionRunner, WhatTheServerAnswersHoldsUnderTheAdministratorsSettings) {
+TEST(ActionRunner, AppliesTheAdministratorsSettingsToTheServersAnswer) {
   kube::ScriptedTransport server;
   kube::KubeClient client(server, kube::Config{.server = "https://a"});
   const std::string path =

@@ -9,7 +9,7 @@ namespace {
 
 using enum Effect::Kind;
 
-TEST(Actions, WhatAnActionMakesOfAnObject) {
+TEST(Actions, EachActionHasItsEffectOnAnObject) {
   const api::ObjectMeta job = NewJob().meta;
   const struct {
     const char* name;
@@ -50,7 +50,7 @@ TEST(Actions, APodThatIsAboutToBeMadeIsTheJobsOwn) {
 }
 
 // While its result is unknown, an action counts as done to the pod.
-TEST(Actions, WhatMustBeKnownHasAnEffectOnAPod) {
+TEST(Actions, AnActionThatMustBeKnownHasAnEffectOnAPod) {
   const Action kAll[] = {CheckTemplate{},      FindMountCause{}, LookForPod{},   CreateSecrets{},
                          PutNetworkPolicies{}, CreateService{},  PointService{}, DeleteService{},
                          CreateCoordinator{},  CreateLearner{},  OpenGate{},     DeletePod{},

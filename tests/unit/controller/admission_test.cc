@@ -100,7 +100,7 @@ TEST(Admission, AsksTheServerOnceAndBelievesIt) {
   EXPECT_THAT(outcome.actions, ElementsAre(Action(CheckTemplate{})));
 }
 
-TEST(Admission, WhatWasFrozenStays) {
+TEST(Admission, KeepsTheFrozenTraining) {
   JobView view{.job = Shared(AdmittedJob(0))};
   Edit(view.job).status.training->logical_shards = 8;
   view.soft_state.checked_template.check = TemplateCheck{.generation = 1, .accepted = true};

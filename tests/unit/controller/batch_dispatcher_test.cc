@@ -103,7 +103,7 @@ class BatchDispatcherTest : public testing::Test {
                                                  Duration) { results_.push_back(result); }});
 };
 
-TEST_F(BatchDispatcherTest, WhatIsUnderWayCountsAsDoneAndTheJobIsLookedAtAgain) {
+TEST_F(BatchDispatcherTest, ActionsInFlightCountAsDoneAndTheJobIsRequeued) {
   Answer(HttpMethod::kPost, kCreate, 201, PodJson(1));
   Dispatch({create_});
   EXPECT_EQ(View().learners.size(), 1u);
@@ -117,7 +117,7 @@ TEST_F(BatchDispatcherTest, WhatIsUnderWayCountsAsDoneAndTheJobIsLookedAtAgain) 
   EXPECT_FALSE(dispatcher_->RestsOf(kUid, Now()).serving);
 }
 
-TEST_F(BatchDispatcherTest, WhatAwaitsWebhooksHasThreadsOfItsOwn) {
+TEST_F(BatchDispatcherTest, CallsThatAwaitWebhooksHaveTheirOwnThreads) {
   Answer(HttpMethod::kPost, kCreate, 201, PodJson(1));
   Dispatch({create_});
   loop_.RunFor(milliseconds(1));
@@ -140,7 +140,7 @@ TEST_F(BatchDispatcherTest, AJobRestsAfterAFailure) {
   EXPECT_TRUE(IsQueued());
 }
 
-TEST_F(BatchDispatcherTest, OfAJobWhoseLearnersAreRefusedTheRestGoesOn) {
+TEST_F(BatchDispatcherTest, ARefusalOfLearnersHoldsUpNothingElseOfTheJob) {
   constexpr const char* kRefusal =
       R"({"kind": "Status", "code": 403, "reason": "Forbidden", "message": "no"})";
   Answer(HttpMethod::kPost, kCreate, 403, kRefusal);
@@ -199,7 +199,7 @@ TEST_F(BatchDispatcherTest, AnUnknownOutcomeIsAskedForUntilItIsKnown) {
   EXPECT_EQ(results_.size(), 3u);
 }
 
-TEST_F(BatchDispatcherTest, OfAJobThatWentNothingIsTriedAgain) {
+TEST_F(BatchDispatcherTest, ADeletedJobIsNotTriedAgain) {
   Answer(HttpMethod::kPost, kCreate, 503, "unwell");
   Dispatch({create_});
   stores_.jobs.Erase(key_);

@@ -29,7 +29,7 @@ TEST(CheckedTemplate, AnotherGenerationIsAnotherTemplate) {
   EXPECT_EQ(known.check->refusals, 1);
 }
 
-TEST(CheckedTemplate, ThatItCouldNotBeCheckedIsToldUnlessMoreIsKnown) {
+TEST(CheckedTemplate, AnUncheckedTemplateIsReportedUnlessItWasRefused) {
   const api::ElasticTrainingJob job = NewJob();
   CheckedTemplate known;
   OnTemplateUnchecked(job, "webhook", known);

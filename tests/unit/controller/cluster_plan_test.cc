@@ -30,7 +30,7 @@ TEST(ClusterPlan, AJobsPartOfThePlanIsItsDecisionAndItsGates) {
   EXPECT_EQ(DecisionOn(plan, {"team-b", "c"}), nullptr);
 }
 
-TEST(ClusterPlan, WhatIsNewsForAJob) {
+TEST(ClusterPlan, FindsTheJobsWithNews) {
   const struct {
     const char* name;
     std::function<void(planner::Decision&, JobView&)> change;
@@ -80,7 +80,7 @@ TEST(ClusterPlan, AGateThatMayOpenIsNews) {
   EXPECT_EQ(JobsWithNews(plan, {{key, view}}, At(10)), Names{key});
 }
 
-TEST(ClusterPlan, WhichChangesMayChangeThePlan) {
+TEST(ClusterPlan, DetectsTheChangesThatMayChangeThePlan) {
   const QueueBook book;
   ClusterPlan plan({}, book, "pliant", nullptr);
   const auto seen = [&](const api::Node* before, const api::Node* after) {
@@ -127,7 +127,7 @@ TEST(ClusterPlan, WhichChangesMayChangeThePlan) {
   EXPECT_TRUE(quota_seen(slices, fewer));
 }
 
-TEST(ClusterPlan, WhatIsSeenIsPlanned) {
+TEST(ClusterPlan, PlansTheNodesAndJobsThatItSees) {
   const QueueBook book;
   ClusterPlan plan({}, book, "pliant", nullptr);
   api::Node node{.ready = true, .allocatable = {.gpus = 4}};

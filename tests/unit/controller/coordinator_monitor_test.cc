@@ -143,7 +143,7 @@ TEST_F(CoordinatorMonitorTest, ASilentOneIsCalledLessAndLess) {
   EXPECT_GE(coordinator.questions, 2) << "an answer ends the back-off";
 }
 
-TEST_F(CoordinatorMonitorTest, APlanThatGotNoAnswerIsToldAgainUnderANewNumber) {
+TEST_F(CoordinatorMonitorTest, SendsAnUnansweredPlanAgainWithANewNumber) {
   monitor.Follow(kUid, "team-a", 1, "10.1.0.9");
   loop.RunFor(milliseconds(100));
   coordinator.error = Error{ErrorCode::kTimeout, "no answer"};
@@ -156,7 +156,7 @@ TEST_F(CoordinatorMonitorTest, APlanThatGotNoAnswerIsToldAgainUnderANewNumber) {
   EXPECT_EQ(coordinator.progress.plan_accepted, coordinator.plans.back().stamp);
 }
 
-TEST_F(CoordinatorMonitorTest, ASuccessorIsToldEverythingAnew) {
+TEST_F(CoordinatorMonitorTest, SendsThePlanToASuccessor) {
   monitor.Follow(kUid, "team-a", 1, "10.1.0.9");
   monitor.SetDesired(kUid, kTwo);
   loop.RunFor(milliseconds(100));
@@ -171,7 +171,7 @@ TEST_F(CoordinatorMonitorTest, ASuccessorIsToldEverythingAnew) {
   EXPECT_EQ(coordinator.plans[1].learners, kTwo);
 }
 
-TEST_F(CoordinatorMonitorTest, ACoordinatorThatForgotIsToldAgain) {
+TEST_F(CoordinatorMonitorTest, SendsThePlanAgainToACoordinatorThatForgotIt) {
   monitor.Follow(kUid, "team-a", 1, "10.1.0.9");
   monitor.SetDesired(kUid, kTwo);
   loop.RunFor(milliseconds(100));
@@ -255,7 +255,7 @@ TEST_F(CoordinatorMonitorTest, ACallThatWaitedForItsTurnLeavesNoConnectionBehind
   }
 }
 
-TEST_F(CoordinatorMonitorTest, OneThatRefusesEveryPlanIsOfNoUse) {
+TEST_F(CoordinatorMonitorTest, ACoordinatorThatRefusesEveryPlanIsUnreachable) {
   coordinator.refuses = true;
   monitor.Follow(kUid, "team-a", 1, "10.1.0.9");
   monitor.SetDesired(kUid, kTwo);
@@ -274,7 +274,7 @@ TEST_F(CoordinatorMonitorTest, OneThatRefusesEveryPlanIsOfNoUse) {
   EXPECT_EQ(coordinator.progress.plan_accepted, coordinator.plans.back().stamp);
 }
 
-TEST_F(CoordinatorMonitorTest, ARefusalOrTwoAreNoReasonToGiveItUp) {
+TEST_F(CoordinatorMonitorTest, ARefusalOrTwoLeaveACoordinatorReachable) {
   coordinator.progress.plan_accepted = PlanStamp{3, 5};
   monitor.Follow(kUid, "team-a", 1, "10.1.0.9");
   loop.RunFor(milliseconds(100));

@@ -60,7 +60,7 @@ TEST(CoordinatorPolicy, ATermInStatusWithoutAPodIsNeverUsedAgain) {
   EXPECT_THAT(outcome.actions, testing::Contains(Action(CreateCoordinator{6})));
 }
 
-TEST(CoordinatorPolicy, GivesUpOneThatRunsAndDoesNotAnswer) {
+TEST(CoordinatorPolicy, ReplacesACoordinatorThatRunsAndDoesNotAnswer) {
   JobView view = TrainingView(2);
   view.coordinator.reachable = false;
   view.coordinator.silent_since = At(100);

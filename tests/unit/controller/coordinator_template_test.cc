@@ -88,7 +88,7 @@ TEST(CoordinatorTemplate, IsMergedIntoThePod) {
   EXPECT_EQ(pod, expected) << json::diff(expected, pod);
 }
 
-TEST(CoordinatorTemplate, WhoSetsThePriorityClass) {
+TEST(CoordinatorTemplate, TheMostSpecificPriorityClassCounts) {
   const auto of = [](const json& pod) { return pod.at("spec").value("priorityClassName", ""); };
   const std::string theirs = R"({"spec": {"priorityClassName": "theirs"}})";
   EXPECT_EQ(of(PodOf("")), "");
@@ -98,7 +98,7 @@ TEST(CoordinatorTemplate, WhoSetsThePriorityClass) {
   EXPECT_EQ(of(PodOf(theirs, both)), "theirs");
 }
 
-TEST(CoordinatorTemplate, WhatIsTheOperatorsIsRefusedAndNamed) {
+TEST(CoordinatorTemplate, RefusesAndNamesFieldsOfTheOperator) {
   const struct {
     const char* text;
     const char* error;

@@ -35,7 +35,7 @@ TEST_F(CrashNotesTest, AProcessThatDiesLeavesTheJobItWasBusyWith) {
   EXPECT_EQ(processes_.Notes()->DeathsAtPlan(), 0);
 }
 
-TEST_F(CrashNotesTest, AJobAtWhichTwoDiedIsLeftAloneAndThatIsToldByOneMore) {
+TEST_F(CrashNotesTest, AJobIsQuarantinedAfterTwoDeathsAndReportedOnce) {
   EXPECT_EQ(QuarantineOf(nullptr, job_), Quarantine::kNone);
   for (const Quarantine want : {Quarantine::kNone, Quarantine::kNone, Quarantine::kToBeReported,
                                 Quarantine::kSilent, Quarantine::kSilent}) {
@@ -44,7 +44,7 @@ TEST_F(CrashNotesTest, AJobAtWhichTwoDiedIsLeftAloneAndThatIsToldByOneMore) {
   }
 }
 
-TEST_F(CrashNotesTest, WhatWasDoneIsNoReasonForADeath) {
+TEST_F(CrashNotesTest, FinishedWorkIsNotBlamedForADeath) {
   processes_.DieOf([&](CrashNotes* notes) {
     {
       const CrashNotes::Mark busy = CrashNotes::BusyWith(notes, job_);
@@ -74,7 +74,7 @@ TEST_F(CrashNotesTest, TheOldestAreForgotten) {
   EXPECT_EQ(processes_.Notes()->DeathsAt(job), 0);
 }
 
-TEST_F(CrashNotesTest, AFileOfSomethingElseIsBegunAnew) {
+TEST_F(CrashNotesTest, AFileWithOtherContentIsReplaced) {
   std::ofstream(processes_.file()) << std::string(100'000, 'x');
   EXPECT_EQ(processes_.Notes()->DeathsAt(job_), 0);
   processes_.DieAt(job_);

@@ -66,7 +66,7 @@ TEST(Credentials, ACoordinatorIsKnownByTheNameOfItsJob) {
   EXPECT_FALSE(Verifies(others->ca_certificate, job->certificate, kHost));
 }
 
-TEST(Credentials, OfAnOlderJobTheCoordinatorHasTheNameThatItsLearnersKnowToo) {
+TEST(Credentials, CoordinatorsOfOlderJobsKeepTheSharedName) {
   const auto keys = MakeMasterKeys(At(0));
   ASSERT_TRUE(keys);
   const auto names_of = [&](int version) {

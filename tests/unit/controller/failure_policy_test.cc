@@ -161,7 +161,7 @@ TEST(FailurePolicy, PodsWithoutLogsTakeNoPlaceOfThoseWithLogs) {
       << "they tell an administrator about the node";
 }
 
-TEST(FailurePolicy, CollectsThoseThatWereToldToGo) {
+TEST(FailurePolicy, CollectsLearnersThatWereAskedToLeave) {
   const std::vector<api::Pod> learners = {
       Learner(1, Life::kRunning), Learner(2, Life::kSucceeded),
       Ended(Learner(3, Life::kRunning), 0, R"({"reason":"Completed"})"),

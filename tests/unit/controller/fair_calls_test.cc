@@ -41,7 +41,7 @@ class FairCallsTest : public testing::Test {
   std::vector<std::string> begun;
 };
 
-TEST_F(FairCallsTest, WhoseCallsLastHoldsUpNoOther) {
+TEST_F(FairCallsTest, SlowCallsHoldUpNoOthers) {
   for (int i = 0; i < 16; ++i) Run(fair, "slow", seconds(12));
   loop.RunFor(seconds(1));
   EXPECT_EQ(begun.size(), 2u) << "a quarter of the threads";

@@ -10,7 +10,7 @@
 namespace pliant::controller {
 namespace {
 
-TEST(GrantRefusals, WhatTheServerRefusesIsKnownSinceTheFirstTimeUntilAllIsDone) {
+TEST(GrantRefusals, KeepsTheFirstTimeOfARefusalUntilAllIsDone) {
   const std::vector<Action> actions = {OpenGate{.pod = "a"}, OpenGate{.pod = "b"},
                                        CreateLearner{.number = 3}};
   GrantRefusals refusals;
@@ -32,7 +32,7 @@ TEST(GrantRefusals, WhatTheServerRefusesIsKnownSinceTheFirstTimeUntilAllIsDone) 
   EXPECT_EQ(refusals, GrantRefusals{});
 }
 
-TEST(GrantRefusals, WhatNoLearnerWaitsForHoldsUpNoGrant) {
+TEST(GrantRefusals, ARefusalThatNoLearnerWaitsForHoldsUpNoGrant) {
   const struct {
     const char* name;
     Action undone;
@@ -50,7 +50,7 @@ TEST(GrantRefusals, WhatNoLearnerWaitsForHoldsUpNoGrant) {
 }
 
 // The time of the next grant starts afresh.
-TEST(GrantRefusals, AGrantThatIsWithdrawnIsNotRefusedAnyMore) {
+TEST(GrantRefusals, AWithdrawnGrantIsNoLongerRefused) {
   const std::vector<Action> actions = {CreateLearner{.number = 3}};
   const planner::DemandCap cap{.learners = 2};
   GrantRefusals refusals;

@@ -52,7 +52,7 @@ TEST(JobSoftState, ALearnerIsGoneWhenItWasThereAndTheCoordinatorStillNamesIt) {
   EXPECT_TRUE(view.soft_state.contacts.gone.empty()) << "the coordinator no longer names it";
 }
 
-TEST(JobSoftState, WhatLearnersNeedIsReadFromThoseThatLive) {
+TEST(JobSoftState, ReadsNeedsFromLivingLearners) {
   const auto needs = [](std::int64_t cpu) {
     return api::SharedNeeds{std::make_shared<const planner::PodNeeds>(
         planner::PodNeeds{.resources = {.gpus = 1, .cpu_millis = cpu}})};

@@ -131,7 +131,7 @@ TEST(JobStatus, ASuspensionIsNoResize) {
   }
 }
 
-TEST(JobStatus, TheShareIsToldWithItsLimit) {
+TEST(JobStatus, ReportsTheShareWithItsLimit) {
   const JobView view = TrainingView(2);
   api::JobStatus status;
   ReportPlan(
@@ -220,7 +220,7 @@ void StartsSince(JobView& view, int second, const char* node,
   view.soft_state.clocks.starting_since[Name(0)] = At(second);
 }
 
-TEST(Problems, TheMostTellingIsTold) {
+TEST(Problems, TheMostTellingOneIsReported) {
   const ProblemCase kCases[] = {
       {"none", [](JobView&) {}, "", ""},
       {"image", [](JobView& view) { Waits(view.learners[1], "ErrImagePull"); }, "",
@@ -336,7 +336,7 @@ TEST(Problems, TheMostTellingIsTold) {
   }
 }
 
-TEST(Problems, WhyAVolumeIsNotMountedIsTheKubeletsWord) {
+TEST(Problems, TheKubeletsMessageExplainsAnUnmountedVolume) {
   JobView view = TrainingView(1);
   view.learners[0].conditions = {{.type = "PodReadyToStartContainers"}};
   view.soft_state.clocks.starting_since[Name(0)] = At(0);
@@ -368,7 +368,7 @@ TEST(JobStatus, AJobThatWaitsInVainIsNotMerelyQueued) {
   }
 }
 
-TEST(JobStatus, WhatKeptLearnersFromStartingIsToldWhileTheyAreNotTried) {
+TEST(JobStatus, KeepsAStartProblemWhileNoLearnerIsTried) {
   JobView view = TrainingView(0);
   JobPlan plan;
   plan.decision.reason.code = planner::ReasonCode::kGrantWithdrawn;
@@ -384,7 +384,7 @@ TEST(JobStatus, WhatKeptLearnersFromStartingIsToldWhileTheyAreNotTried) {
   }
 }
 
-TEST(JobStatus, WhatTheProgramAskedForIsKeptWhileItsCoordinatorDoesNotKnow) {
+TEST(JobStatus, KeepsTheLearnersAskedWhileTheCoordinatorDoesNotKnowThem) {
   JobView view = TrainingView(2);
   const auto report = [&](const Progress& progress) {
     view.coordinator.progress = Shared(progress);

@@ -280,7 +280,7 @@ class RandomCluster {
   std::size_t seen_ = 0;
 };
 
-TEST(JobTableRandom, WhatIsPutTogetherStepByStepIsWhatAFreshTableSees) {
+TEST(JobTableRandom, AnIncrementalTableEqualsAFreshOne) {
   std::size_t seen = 0;
   for (unsigned seed = 1; seed <= 100 && !testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);

@@ -322,7 +322,7 @@ TEST_F(JobTableTest, AWriteUnderWayIsNotTakenForTheNextJobOfThatName) {
 
 // The table keeps a written job and Service only as long as they exist. It takes new objects with
 // the same names from the store as they are.
-TEST_F(JobTableTest, WhatIsGoneIsForgotten) {
+TEST_F(JobTableTest, ForgetsDeletedObjects) {
   const api::ElasticTrainingJob job = AdmittedJob(1);
   Show(job);
   Batch batch = BatchOf({});

@@ -12,7 +12,7 @@ namespace {
 
 using Uids = std::set<std::string>;
 
-TEST(LearnerContacts, WhoHasSpokenToTheCoordinator) {
+TEST(LearnerContacts, RemembersWhichLearnersReachedTheCoordinator) {
   const struct {
     const char* name;
     LearnerContacts before;
@@ -46,7 +46,7 @@ TEST(LearnerContacts, WhoHasSpokenToTheCoordinator) {
   }
 }
 
-TEST(LearnerContacts, WhoIsGoneAndNamedStill) {
+TEST(LearnerContacts, RemembersLearnersThatAreGoneAndStillNamed) {
   const struct {
     const char* name;
     LearnerContacts before;

@@ -21,7 +21,7 @@ api::Pod With(api::Pod pod, const std::function<void(api::Pod&)>& change) {
   return pod;
 }
 
-TEST(LearnerEnding, IsToldFromExitCodeLastWordsAndConditions) {
+TEST(LearnerEnding, FollowsFromExitCodeLastWordsAndConditions) {
   const api::Pod running = Learner(0, Life::kRunning);
   const EndingCase kCases[] = {
       {"completed", Ended(running, 0, R"({"reason":"Completed","message":"done"})"),

@@ -123,7 +123,7 @@ TEST(LearnerPod, IsPinnedByNameToANodeWithoutHostname) {
                 {"key": "metadata.name", "operator": "In", "values": ["gpu-1"]}]}])"));
 }
 
-TEST(LearnerPod, IsToldWhereToBegin) {
+TEST(LearnerPod, HasTheCheckpointToResumeFrom) {
   EXPECT_FALSE(EnvOf(PodOf(NewJob().spec.learner_template.json)).contains("PLIANT_RESUME_FROM"));
   api::ElasticTrainingJob job = NewJob();
   job.spec.checkpoint.resume_from = "a-uid";
@@ -143,7 +143,7 @@ TEST(LearnerPod, UsesNcclIfTheAdministratorAndTheJobAllowIt) {
   }
 }
 
-TEST(LearnerPod, IsToldHowItsBatchMayGrow) {
+TEST(LearnerPod, HasTheLimitOfItsBatchSize) {
   EXPECT_FALSE(EnvOf(PodOf(NewJob().spec.learner_template.json)).contains("PLIANT_BATCH_MODE"));
   api::FrozenTraining training = kTraining;
   training.max_batch_size = 4096;

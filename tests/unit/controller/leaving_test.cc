@@ -25,7 +25,7 @@ TEST(Leaving, TellsTrainingLearnersToGoAndDeletesThemAfterTheirGrace) {
                                                        "did not leave within its grace period"}));
 }
 
-TEST(Leaving, NobodyIsToldToGoWhileTheCoordinatorCannotBeReached) {
+TEST(Leaving, AsksNobodyToLeaveWhileTheCoordinatorIsUnreachable) {
   JobView view = TrainingView(2);
   view.learners.push_back(Learner(2, Life::kGated));
   view.coordinator.reachable = false;
@@ -36,7 +36,7 @@ TEST(Leaving, NobodyIsToldToGoWhileTheCoordinatorCannotBeReached) {
       << "one that does not run yet is not part of any membership";
 }
 
-TEST(Leaving, WhoCannotBeToldToGoIsDeletedAfterAWhile) {
+TEST(Leaving, ALearnerThatCannotBeAskedToLeaveIsDeletedAfterAWhile) {
   JobView view = TrainingView(2);
   view.coordinator.reachable = false;
   const planner::Decision plan{.drop = {Name(1)}};
@@ -56,14 +56,14 @@ TEST(Leaving, WhoCannotBeToldToGoIsDeletedAfterAWhile) {
   EXPECT_THAT(outcome.leaving_since, ElementsAre(Pair(Name(1), At(130)))) << "it has its grace";
 }
 
-TEST(Leaving, WhoNeverSpokeToTheCoordinatorIsNotWaitedFor) {
+TEST(Leaving, DoesNotWaitForALearnerThatNeverReachedTheCoordinator) {
   JobView view = TrainingView(2);
   view.soft_state.contacts.met.erase("uid-1");
   EXPECT_THAT(DecideLeaving(view, {.drop = {Name(1)}}, At(10)).deletions,
               ElementsAre(DeletePod{Name(1), "uid-1", std::nullopt, "no longer granted"}));
 }
 
-TEST(Leaving, OfLearnersThatNeverWereACoordinatorMaySpeakInVain) {
+TEST(Leaving, IgnoresReportedLearnersThatNeverExisted) {
   JobView view = TrainingView(1);
   Edit(view.job).status.objects.next_learner = 3;
   const std::string made = Name(2);

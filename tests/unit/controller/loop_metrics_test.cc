@@ -5,7 +5,7 @@
 namespace pliant::controller {
 namespace {
 
-TEST(LoopMetrics, HowABatchCameOut) {
+TEST(LoopMetrics, CountsABatchByItsResult) {
   using enum metrics::ReconcileResult;
   EXPECT_EQ(ReconcileResultOf({}), kSuccess);
   EXPECT_EQ(ReconcileResultOf({.error = kube::KubeError(ErrorCode::kConflict, "")}), kRequeue);

@@ -46,7 +46,7 @@ TEST(MountCause, IsCutBetweenCharacters) {
             std::string(1023, 'x'));
 }
 
-TEST(MountCause, OfNewerKindOfEventsCountsByItsTime) {
+TEST(MountCause, OrdersEventsOfTheNewApiByTheirTime) {
   const json first = {
       {"reason", "FailedMount"}, {"note", "first"}, {"eventTime", "2026-01-01T00:00:05Z"}};
   const json second = {

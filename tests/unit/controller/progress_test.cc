@@ -69,7 +69,7 @@ TEST(Progress, ASpeedThatMakesNoSenseIsUnknown) {
   }
 }
 
-TEST(Progress, WhatIsUnknownIsAbsent) {
+TEST(Progress, LeavesUnknownValuesAbsent) {
   const auto progress = DecodeProgress(R"({"term": 1, "state": "Waiting"})");
   ASSERT_TRUE(progress) << progress.error();
   EXPECT_EQ(progress->step, std::nullopt);
@@ -79,7 +79,7 @@ TEST(Progress, WhatIsUnknownIsAbsent) {
   EXPECT_TRUE(progress->members.empty());
 }
 
-TEST(Progress, WhyCheckpointsAreNotWrittenIsOneOfAFixedSet) {
+TEST(Progress, TheReasonOfAFailedCheckpointIsOneOfAFixedSet) {
   for (const auto& [told, reason] : {
            std::pair{"VolumeFull", "VolumeFull"},
            std::pair{"VolumeReadOnly", "VolumeReadOnly"},

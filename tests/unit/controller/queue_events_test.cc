@@ -45,7 +45,7 @@ const EventCase kOfQueues[] = {
      {{false, "Active", "because"}}},
 };
 
-TEST(QueueEvents, OfQueuesFollowFromTheirConditions) {
+TEST(QueueEvents, FollowFromTheConditionsOfQueues) {
   for (const EventCase& c : kOfQueues) {
     const api::TrainingQueueStatus before{.conditions = c.before};
     const api::TrainingQueueStatus after{.conditions = c.after};
@@ -68,7 +68,7 @@ const EventCase kOfPools[] = {
      {{true, "NoNodes", "because"}}},
 };
 
-TEST(QueueEvents, OfPoolsFollowFromTheirConditions) {
+TEST(QueueEvents, FollowFromTheConditionsOfPools) {
   for (const EventCase& c : kOfPools) {
     const api::GpuPoolStatus before{.conditions = c.before};
     const api::GpuPoolStatus after{.conditions = c.after};
@@ -76,7 +76,7 @@ TEST(QueueEvents, OfPoolsFollowFromTheirConditions) {
   }
 }
 
-TEST(QueueEvents, AReclaimIsToldToBothQueues) {
+TEST(QueueEvents, AReclaimIsReportedToBothQueues) {
   const Reclaimed reclaimed{.job = "team-a/resnet",
                             .gpus = 4,
                             .from = "batch",

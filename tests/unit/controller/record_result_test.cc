@@ -15,7 +15,7 @@ kube::KubeError RefusedByQuota() {
 
 kube::KubeError Unwell() { return {ErrorCode::kUnavailable, "unwell"}; }
 
-TEST(RecordResult, TheOwnerIsToldWhatTheServerRefusesAndNotWhatPasses) {
+TEST(RecordResult, ReportsRefusalsToTheOwnerButNoPassingErrors) {
   const struct {
     const char* name;
     BatchResult result;
@@ -67,7 +67,7 @@ TEST(RecordResult, AFailedWriteOfStatusReportsNothing) {
   }
 }
 
-TEST(RecordResult, WhatWasAskedIsKnown) {
+TEST(RecordResult, KeepsTheAnswersToQuestions) {
   JobSoftState state;
   RecordResult({.job = AdmittedJob(1)}, {}, false,
                {.gone = {{.pod = "a", .uid = "uid-a"}, {.pod = "b", .uid = ""}},

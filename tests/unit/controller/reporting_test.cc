@@ -7,14 +7,14 @@
 namespace pliant::controller {
 namespace {
 
-TEST(Reporting, WhatWasNotWrittenWasNotReported) {
+TEST(Reporting, AStatusThatWasNotWrittenWasNotReported) {
   const LastReported before{.at = At(5), .reason = planner::ReasonCode::kFairShare};
   Reporting reporting{.last = {.at = At(9)}};
   EXPECT_FALSE(OnStatusWritten({}, nullptr, before, reporting));
   EXPECT_EQ(reporting.last, before);
 }
 
-TEST(Reporting, ThatTheClusterDropsLearnersAskedIsNewsOnceANumber) {
+TEST(Reporting, ADroppedNumberOfLearnersAskedIsNewsOnce) {
   const struct {
     const char* name;
     std::optional<int> sent;
@@ -39,7 +39,7 @@ TEST(Reporting, ThatTheClusterDropsLearnersAskedIsNewsOnceANumber) {
   }
 }
 
-TEST(Reporting, WhatWasDroppedCountsUntilTheProgramAsksForAnotherNumber) {
+TEST(Reporting, ADroppedNumberCountsUntilTheProgramAsksForAnother) {
   Reporting reporting{.learners_asked_dropped = 4};
   ObserveReported(nullptr, reporting);
   Progress progress{.learners_asked = 6};
@@ -54,7 +54,7 @@ TEST(Reporting, WhatWasDroppedCountsUntilTheProgramAsksForAnotherNumber) {
   EXPECT_FALSE(reporting.learners_asked_dropped);
 }
 
-TEST(Reporting, WritesAreTwiceASecondAtMostButForBursts) {
+TEST(Reporting, WritesHaveARateLimitThatAllowsBursts) {
   WriteBudget budget{.writes = 0};
   EXPECT_EQ(WhenWriteIsLeft(At(0), budget), At(2));
   EXPECT_EQ(WhenWriteIsLeft(At(1), budget), At(2));

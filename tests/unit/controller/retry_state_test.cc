@@ -27,7 +27,7 @@ BatchResult Unknown() {
   return result;
 }
 
-TEST(RetryState, WhatFollowsABatch) {
+TEST(RetryState, EachResultOfABatchHasItsNextStep) {
   const struct {
     const char* name;
     BatchResult result;
@@ -102,7 +102,7 @@ TEST(RetryState, FailuresInARowLastLongerUpToAMinuteAndRefusalsToFive) {
   }
 }
 
-TEST(RetryState, ARefusalAmidFailuresDoesNotBeginAnew) {
+TEST(RetryState, ARefusalAmidFailuresDoesNotResetTheBackoff) {
   RetryState retry(milliseconds(200));
   for (int i = 0; i < 5; ++i) StepAfter(FailedWith(ErrorCode::kUnavailable), false, At(0), retry);
   EXPECT_EQ(StepAfter(FailedWith(ErrorCode::kDenied), false, At(0), retry).delay, seconds(32));

@@ -38,7 +38,7 @@ TEST(ServerAnswers, AQuotaLacksGpusIfThatIsAllThatItNames) {
   }
 }
 
-TEST(ServerAnswers, WhatAnErrorMeans) {
+TEST(ServerAnswers, ClassifiesErrors) {
   const struct {
     const char* name;
     kube::KubeError error;

@@ -38,7 +38,7 @@ TEST(SlewedClock, AStepBackNeverTurnsTimeBack) {
   EXPECT_EQ(clock.Now(At(2800), Steady(2400)), At(2800));
 }
 
-TEST(SlewedClock, ReadOftenItFollowsAStepAllTheSame) {
+TEST(SlewedClock, FollowsAStepEvenIfReadOften) {
   SlewedClock clock;
   api::WallTime shown = clock.Now(At(0), Steady(0));
   for (int i = 1; i <= 4'100; ++i) shown = clock.Now(At(1 + i * 0.001), Steady(i * 0.001));

@@ -141,7 +141,7 @@ TEST(SnapshotBuilder, APodThatCannotFitTakesNoRoomNotEvenForAMoment) {
   EXPECT_EQ(Build({GpuNode("gpu-1", 8)}, {fits}, {}, At(1)).nodes[0].foreign.cpu_millis, 8000);
 }
 
-TEST(SnapshotBuilder, WhoTakesMostOfANode) {
+TEST(SnapshotBuilder, FindsTheLargestForeignUsersOfANode) {
   const QueueBook book;
   SnapshotBuilder builder(book, "pliant");
   builder.SeeNode({{"", "gpu-1"}, nullptr, GpuNode("gpu-1", 8)});
@@ -244,7 +244,7 @@ TEST(SnapshotBuilder, TheMinimumEfficiencyIsThatOfTheSpec) {
   EXPECT_EQ(PlannerView(view).training.min_efficiency, 50);
 }
 
-TEST(SnapshotBuilder, WhatWasAttainedIsBounded) {
+TEST(SnapshotBuilder, BoundsTheAttainedService) {
   JobView view = TrainingView(1);
   const std::pair<double, std::int64_t> kCases[] = {
       {0, 0}, {-5, 0}, {12.9, 12}, {1e300, 100'000'000'000'000}, {std::nan(""), 0},
@@ -295,7 +295,7 @@ TEST(SnapshotBuilder, LearnersCountForTheirJobNotAsForeign) {
 }
 
 // Admission added a sidecar to one pod; another one's second container requests a GPU.
-TEST(SnapshotBuilder, WhatLearnersWereAdmittedWithBeyondTheirTemplateIsThereToo) {
+TEST(SnapshotBuilder, CountsWhatLearnersRequestBeyondTheirTemplate) {
   JobView view = TrainingView(2);
   view.learners[0].requests = {.gpus = 1, .cpu_millis = 300, .memory_bytes = 40};
   view.learners[1].requests = {.gpus = 2};

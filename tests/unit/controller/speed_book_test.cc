@@ -161,7 +161,7 @@ TEST(SpeedBook, ANewLeaderKnowsTheBatchOfAStatusFromTheCoordinator) {
   EXPECT_NEAR(view.soft_state.speed.alone_seconds_per_step, 0.5, 1e-9);
 }
 
-TEST(SpeedBook, WhatMakesNoSenseIsNotLearned) {
+TEST(SpeedBook, DoesNotLearnImpossibleSpeeds) {
   SpeedBook book;
   JobView view{.job = Shared(AdmittedJob(0))};
   Edit(view.job).status.progress.speeds = {{1, 1, 0, 1},      {1, 1, -1, 1}, {1, 1, 1, 0},
@@ -261,7 +261,7 @@ TEST(SpeedBook, JobsThatTrainDoNotDropEachOthersKinds) {
   for (const JobView& view : views) EXPECT_EQ(view.soft_state.speed.curve.size(), 2u);
 }
 
-TEST(SpeedBook, WhatNobodyUsesIsForgotten) {
+TEST(SpeedBook, ForgetsCurvesThatNobodyUses) {
   SpeedBook book;
   for (int number = 0; number < 50; ++number) {
     JobView view = OfTemplate(number);

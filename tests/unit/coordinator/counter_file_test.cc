@@ -33,7 +33,7 @@ TEST_F(CounterFileTest, IsReadBackByTheSameTermOnly) {
   EXPECT_EQ(first.Read().error().code, ErrorCode::kConflict) << "an old coordinator still runs";
 }
 
-TEST_F(CounterFileTest, WhatItDoesNotUnderstandIsNotTakenForZero) {
+TEST_F(CounterFileTest, RefusesContentThatItDoesNotUnderstand) {
   ASSERT_TRUE(CounterFile(folder_, 1).Write(1));
   for (const char* content :
        {"", "1", "1 2", "1 2\n3\n", "1  2\n", "a b\n", "1 -2\n", "1 99999999999999999999999\n"}) {

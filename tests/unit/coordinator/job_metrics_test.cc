@@ -56,7 +56,7 @@ TEST(JobMetrics, ANoiseScaleMayBecomeUnknown) {
   EXPECT_THAT(metrics.Serialize(progress, 2), Not(HasSubstr("pliant_train_noise_scale{")));
 }
 
-TEST(JobMetrics, WhatIsNotKnownYetIsAbsent) {
+TEST(JobMetrics, OmitsUnknownValues) {
   JobMetrics metrics("team/digits");
   EXPECT_THAT(metrics.Serialize({}, 0),
               AllOf(Not(HasSubstr("pliant_train_step{")), Not(HasSubstr("pliant_train_loss{")),
@@ -109,7 +109,7 @@ TEST(JobMetrics, CountsSamplesThatAreDoneAgainToo) {
   EXPECT_THAT(text_at(1000), HasSubstr(name + "1200\n"));
 }
 
-TEST(JobMetrics, WhoDoesNotTrainHasNoSpeed) {
+TEST(JobMetrics, AJobThatDoesNotTrainHasNoSpeed) {
   JobMetrics metrics("team/digits");
   JobProgress progress = Running();
   progress.stats = Progress::Stats{.samples_per_second = 512};

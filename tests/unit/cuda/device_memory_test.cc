@@ -296,7 +296,7 @@ TEST_F(DeviceMemoryTest, AStreamBelongsToTensors) {
   Close();
 }
 
-TEST_F(DeviceMemoryTest, OfTheHostIsNone) {
+TEST_F(DeviceMemoryTest, RefusesMemoryOfTheHost) {
   Open("host");
   Values values{};
   EXPECT_EQ(Register("model.w", PLIANT_PARAMETER, values.data(), PLIANT_CUDA), PLIANT_INVALID);

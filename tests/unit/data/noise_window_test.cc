@@ -114,7 +114,7 @@ TEST(NoiseWindow, OneShardSaysNothing) {
   EXPECT_EQ(window, NoiseWindow{});
 }
 
-TEST(NoiseWindow, WhatIsNotFiniteEmptiesIt) {
+TEST(NoiseWindow, AValueThatIsNotFiniteEmptiesIt) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   ShardSpread good;
   for (int shard = 0; shard < 4; ++shard) good.Add(2, 100);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Wordings that slow a reader down, in comments, messages, documents and names.
 
-None may stand in C++, Python, Markdown or YAML.
+None may stand in C++, Python, Markdown or YAML. Names of tests are read as their words.
 
 `words.py` prints each place and what to write instead; test_words.py fails on any. docs/style.md has the rules.
 """
@@ -25,12 +25,12 @@ _SUFFIXES = (*_CPP, ".py", ".md", ".yaml")
 # They name what is not to be used.
 _EXEMPT = frozenset({"docs/style.md", "tests/unit/docs/words.py", "tests/unit/docs/test_words.py"})
 
-COMMENT, PROSE, NAME = "comment", "prose", "name"
+COMMENT, PROSE, NAME, TEST = "comment", "prose", "name", "test"
 
 
 @dataclass(frozen=True)
 class Passage:
-    """A whole comment, another text for people, or a name."""
+    """A whole comment, another text for people, a name, or the words of a test's name."""
 
     kind: str
     line: int
@@ -45,7 +45,7 @@ class Wording:
 
 
 def _words(pattern: str, instead: str) -> Wording:
-    return Wording(re.compile(rf"(?i:\b(?:{pattern})\b)"), (COMMENT, PROSE), instead)
+    return Wording(re.compile(rf"(?i:\b(?:{pattern})\b)"), (COMMENT, PROSE, TEST), instead)
 
 
 _CONSTANT = r"k[A-Z]\w*(?:Most|Least|Max|Min)|k(?:Most|Least)(?:[A-Z]\w*)?"
@@ -53,6 +53,11 @@ _VARIABLE = r"[a-z]\w*_(?:most|least|max|min)_?"
 _OF_LIBRARIES = "rlim_max|denorm_min|read_message_max"
 WORDINGS = {
     "no-subject": Wording(re.compile(r"\A(?:Of|Who|Whoever|What|Those)\b"), (COMMENT,), "a subject, then a verb"),
+    "test-no-subject": Wording(
+        re.compile(r"\A(?:Of|Who|Whoever|Whom|Whose|What|Whatever|That|Those|Which|Whichever|Whether|How|Why)\b"),
+        (TEST,),
+        "the name as a sentence about the suite, with a subject, then a verb",
+    ),
     "so-long": _words(
         r"(?:for|after|waits?) so (?:long|many)|so (?:many|long|often) (?:at|as) most", "N seconds, at most N"
     ),
@@ -72,13 +77,16 @@ WORDINGS = {
 }  # fmt: skip
 _ANY_OF_KIND = {
     kind: re.compile("|".join(each.pattern.pattern for each in WORDINGS.values() if kind in each.kinds))
-    for kind in (COMMENT, PROSE, NAME)
+    for kind in (COMMENT, PROSE, NAME, TEST)
 }
+_TEST = re.compile(r"^[ \t]*(?:[A-Z]+_)*(?:TEST|PROP)(?:_[FP])?\(\s*\w+\s*,\s*(\w+)", re.MULTILINE)
+_BETWEEN_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[A-Za-z])(?=[0-9])")
 
 
 def passages(file: str, text: str) -> Iterator[Passage]:
     if file.endswith(_CPP):
         yield from _of_cpp(text)
+        yield from _test_names(text)
     elif file.endswith(".py"):
         yield from _of_python(text)
     else:
@@ -110,6 +118,11 @@ def _of_cpp(text: str) -> Iterator[Passage]:
         yield Passage(COMMENT, begin, block)
 
 
+def _test_names(text: str) -> Iterator[Passage]:
+    for test in _TEST.finditer(text):
+        yield Passage(TEST, text.count("\n", 0, test.start(1)) + 1, _BETWEEN_WORDS.sub(" ", test[1]))
+
+
 def _of_python(text: str) -> Iterator[Passage]:
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
@@ -119,6 +132,8 @@ def _of_python(text: str) -> Iterator[Passage]:
         line = getattr(node, "lineno", 0)
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield Passage(PROSE, line, node.value)
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+            yield Passage(PROSE, line, node.name.replace("_", " "))
         for field in ("id", "arg", "attr", "name"):
             name = getattr(node, field, None)
             if isinstance(name, str):

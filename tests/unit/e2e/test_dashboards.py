@@ -92,7 +92,7 @@ class DashboardsTest(unittest.TestCase):
     def test_a_dashboard_without_queries_is_none(self) -> None:
         self.assertFalse(dashboards.check([]).holds)
 
-    def test_what_prometheus_refuses_is_told(self) -> None:
+    def test_a_refusal_by_prometheus_is_reported(self) -> None:
         with self.assertRaisesRegex(StoryError, "GPUs: Prometheus answers parse error"):
             dashboards.ask(lambda path: {"status": "error", "error": "parse error"}, DASHBOARD, 0.0, 60.0, "30s")
 

@@ -208,7 +208,7 @@ class MaintenanceTest(unittest.TestCase):
              "metadata": {"name": "moved-1", "namespace": "pliant-demo"}},
         )  # fmt: skip
 
-    def test_failures_that_were_counted_are_told(self) -> None:
+    def test_failures_that_were_counted_are_reported(self) -> None:
         for status, found in (
             ({}, 0),
             ({"restarts": 0, "failures": {"count": 0}}, 0),
@@ -220,7 +220,7 @@ class MaintenanceTest(unittest.TestCase):
 
 
 class ChurnTest(unittest.TestCase):
-    def test_what_grew_is_told(self) -> None:
+    def test_growth_is_reported(self) -> None:
         first = churn.Look(60.0, "op-a", 20.0, 40, 10)
         for last, found in (
             (dataclasses.replace(first, mib=27.0, descriptors=48), 0),

@@ -152,7 +152,7 @@ class ProxyTest(unittest.TestCase):
 
 
 class PodTest(unittest.TestCase):
-    def test_the_operator_is_started_again_beside_the_proxy(self) -> None:
+    def test_the_operator_is_started_again_next_to_the_proxy(self) -> None:
         operator = {
             "name": "operator", "image": "there/operator:1", "args": ["--log-level=info"], "env": [],
             "livenessProbe": {}, "readinessProbe": {}, "securityContext": {"readOnlyRootFilesystem": True},
@@ -175,7 +175,7 @@ def exchange(method: str, path: str, outcome: str = "200", time: float = 0.0) ->
 
 
 class SeenTest(unittest.TestCase):
-    def test_kinds_of_writes_that_were_spared_are_told(self) -> None:
+    def test_kinds_of_writes_that_were_spared_are_reported(self) -> None:
         needed = [
             exchange("POST", PODS, BEFORE), exchange("PATCH", f"{PODS}/one-0", AFTER),
             exchange("POST", "/api/v1/namespaces/demo/secrets", BEFORE),

@@ -46,7 +46,7 @@ class InterruptionsTest(unittest.TestCase):
         phases = ("Queued", "Starting", "Running", "Resizing", "Running", "Succeeded")
         self.assertEqual(self.interruptions(phases, {}), ())
 
-    def test_an_eviction_and_failed_learners_are_told(self) -> None:
+    def test_an_eviction_and_failed_learners_are_reported(self) -> None:
         for phases, status, told in (
             (("Running", "Queued", "Queued", "Starting", "Running"), {},
              ("training-1 was Queued: why", "training-1 was Starting: why")),

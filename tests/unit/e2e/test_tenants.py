@@ -11,7 +11,7 @@ class Unharmed(unittest.TestCase):
         after = {"pods": self.BEFORE.pods, "restarts": 1, "step": 20} | changes
         return tenants.unharmed(self.BEFORE, Seen(**after)).problems
 
-    def test_a_training_that_went_on(self) -> None:
+    def test_a_training_that_continued(self) -> None:
         self.assertEqual(self.problems(), ())
 
     def test_a_learner_of_the_same_name_is_another_one(self) -> None:

@@ -12,10 +12,10 @@ class WentOn(unittest.TestCase):
     def problems(self, **changes: object) -> tuple[str, ...]:
         return upgrade.went_on("alpha", self.BEFORE, dataclasses.replace(self.AFTER, **changes)).problems
 
-    def test_a_training_that_went_on(self) -> None:
+    def test_a_training_that_continued(self) -> None:
         self.assertEqual(self.problems(), ())
 
-    def test_what_is_wrong_is_told(self) -> None:
+    def test_each_problem_is_reported(self) -> None:
         for changes, problem in (
             ({"learners": {"alpha-0": "a", "alpha-1": "c"}}, "its learners were"),
             ({"restarts": 1}, "1 restarts are counted"),

@@ -99,7 +99,7 @@ TEST_F(FakeCudaTest, AForgottenEventIsFoundWhateverTheOrderThatChanceGave) {
   }
 }
 
-TEST_F(FakeCudaTest, WhatOrdersStreamsIsNoRace) {
+TEST_F(FakeCudaTest, OrderedStreamsDoNotRace) {
   struct Way {
     const char* what;
     std::function<void(CUdeviceptr)> run;

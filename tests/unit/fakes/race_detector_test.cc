@@ -71,7 +71,7 @@ TEST(RaceDetector, AWriterWaitsForEveryReader) {
               HasSubstr("reader b"));
 }
 
-TEST(RaceDetector, PartsOfMemoryAreToldApart) {
+TEST(RaceDetector, TracksPartsOfMemorySeparately) {
   RaceDetector detector;
   detector.Touch("left", {1, 1}, After({}), {.begin = 0, .bytes = 50, .writes = true});
   detector.Touch("right", {2, 1}, After({}), {.begin = 50, .bytes = 50, .writes = true});
@@ -81,7 +81,7 @@ TEST(RaceDetector, PartsOfMemoryAreToldApart) {
               HasSubstr("right"));
 }
 
-TEST(RaceDetector, FreedMemoryBeginsAnew) {
+TEST(RaceDetector, ForgetsFreedMemory) {
   RaceDetector detector;
   detector.Touch("first owner", {1, 1}, After({}), {.begin = 0, .bytes = 100, .writes = true});
   detector.Forget(20, 10);

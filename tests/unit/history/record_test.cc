@@ -19,7 +19,7 @@ std::string Text(const Values& values, Field field) {
   return std::get<std::string>(values.at(field));
 }
 
-TEST(RecordTest, OfAJob) {
+TEST(RecordTest, HasTheValuesOfAJob) {
   api::ElasticTrainingJob job;
   job.meta.created = kStart;
   job.spec.queue = "research";
@@ -76,7 +76,7 @@ TEST(RecordTest, TextsAreCutAndNumbersAreFinite) {
   EXPECT_EQ(Number(node, Field::kUsed), kMaxGpusOfNode);
 }
 
-TEST(RecordTest, OfAQueueAPoolAndANode) {
+TEST(RecordTest, HasTheValuesOfAQueueAPoolAndANode) {
   api::TrainingQueue queue;
   queue.spec.guaranteed = 8;
   queue.spec.limit = 16;

@@ -184,7 +184,7 @@ TEST_F(ClientTest, AWatchEndsWithTheErrorThatTheServerTells) {
             ErrorCode::kDenied);
 }
 
-TEST(Client, ARefusedTokenIsReadAnewAndTriedOnce) {
+TEST(Client, ReadsARefusedTokenAgainAndRetriesOnce) {
   TempFolder folder;
   const std::string file = folder.Write("token", "old");
   ScriptedTransport transport;

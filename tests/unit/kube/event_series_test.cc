@@ -41,7 +41,7 @@ TEST_F(EventSeriesTest, ARepetitionCountsAndIsWrittenNowAndThen) {
   EXPECT_TRUE(series_.Flush(kStart + 5min).empty()) << "nothing new to write";
 }
 
-TEST_F(EventSeriesTest, AfterAQuietTimeItBeginsAnew) {
+TEST_F(EventSeriesTest, BeginsAgainAfterAQuietTime) {
   series_.OnNote(NoteOf("x"), kStart);
   EXPECT_EQ(series_.OnNote(NoteOf("x"), kStart + 359s).action, SeriesAction::kUpdateSeries);
   const EventSeries::Decision anew = series_.OnNote(NoteOf("x"), kStart + 359s + 360s);
@@ -58,7 +58,7 @@ TEST_F(EventSeriesTest, TheLastCountOfAnEndedSeriesIsWritten) {
   EXPECT_EQ(due[0].count, 3);
 }
 
-TEST_F(EventSeriesTest, WhatDiffersIsAnotherEvent) {
+TEST_F(EventSeriesTest, AnotherNoteOrObjectIsAnotherEvent) {
   series_.OnNote(NoteOf("4 to 8"), kStart);
   EXPECT_EQ(series_.OnNote(NoteOf("8 to 4"), kStart).action, SeriesAction::kCreate);
   EXPECT_EQ(series_.OnNote(NoteOf("4 to 8", "u2"), kStart).action, SeriesAction::kCreate);

@@ -105,7 +105,7 @@ TEST_F(InformerTest, FollowsAListByAWatch) {
   EXPECT_THAT(restarts_, ElementsAre());
 }
 
-TEST_F(InformerTest, GoesOnFromTheLastBookmarkWhenTheConnectionBreaks) {
+TEST_F(InformerTest, ContinuesFromTheLastBookmarkWhenTheConnectionBreaks) {
   transport_.Answer(HttpMethod::kGet, "/api/v1/pods", List("10", {}));
   transport_.AnswerStream(WatchFrom("10"),
                           {Event("BOOKMARK", {{"metadata", {{"resourceVersion", "50"}}}})},
@@ -116,7 +116,7 @@ TEST_F(InformerTest, GoesOnFromTheLastBookmarkWhenTheConnectionBreaks) {
   EXPECT_THAT(restarts_, ElementsAre("Unavailable", "Timeout"));
 }
 
-TEST_F(InformerTest, AnExpiredPositionIsListedAnewAndMissedDeletionsAreTold) {
+TEST_F(InformerTest, ListsAgainAfterAnExpiredPositionAndReportsMissedDeletions) {
   transport_.Answer(HttpMethod::kGet, "/api/v1/pods?limit",
                     List("10", {PodObject("a", "3", "Running"), PodObject("b", "4", "Running")}));
   transport_.AnswerStream(
@@ -233,7 +233,7 @@ TEST_F(InformerTest, AStreamedListThatIsRefusedOrBreaksOffDeletesNothing) {
   EXPECT_THAT(restarts_, ElementsAre("Gone", "Unavailable", "Gone", "Unavailable", "Gone"));
 }
 
-TEST_F(InformerTest, WhatCannotBeDecodedKeepsItsLastState) {
+TEST_F(InformerTest, AnObjectThatCannotBeDecodedKeepsItsLastState) {
   json unknown = PodObject("a", "11", "");
   unknown.erase("phase");
   transport_.Answer(HttpMethod::kGet, "/api/v1/pods", List("10", {PodObject("a", "3", "Running")}));
@@ -362,7 +362,7 @@ TEST_F(InformerTest, ANamespaceThatIsRefusedKeepsNobodyWaiting) {
   EXPECT_FALSE(store.current()) << "the other namespace may have changes";
 }
 
-TEST_F(InformerTest, WhoMayFollowNothingAtAllWaits) {
+TEST_F(InformerTest, WaitsIfItMayFollowNothing) {
   transport_.Answer(HttpMethod::kGet, "/api/v1/pods", HttpResponse{.status = 403});
   ReflectorSteps steps(client_, kPods, options_, informer_.Sink());
   steps.Next(0.5);

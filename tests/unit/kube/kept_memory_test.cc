@@ -117,16 +117,16 @@ std::ptrdiff_t KeptOf(json (*object)(int number), Result<T> (*decode)(const json
 Result<api::ElasticTrainingJob> DecodeJob(const json& object) { return api::DecodeJob(object, {}); }
 Result<api::Pod> DecodePod(const json& object) { return api::DecodePod(object, "nvidia.com/gpu"); }
 
-TEST(KeptMemory, OfOthersPodsOnlyTheRoomThatTheyTake) {
+TEST(KeptMemory, IsSmallForForeignPods) {
   ASSERT_GT(PodObject(1).dump().size(), 20'000u);
   EXPECT_LT(KeptOf<api::Pod>(PodObject, DecodePod), 1024);
 }
 
-TEST(KeptMemory, OfLearnersWhatTellsHowTheyAre) {
+TEST(KeptMemory, IsSmallForLearners) {
   EXPECT_LT(KeptOf<api::Pod>(LearnerObject, DecodePod), 4096);
 }
 
-TEST(KeptMemory, OfJobsTheirTemplateAndStatus) {
+TEST(KeptMemory, IsSmallForJobs) {
   ASSERT_GT(JobObject(1).dump().size(), 8'000u);
   EXPECT_LT(KeptOf<api::ElasticTrainingJob>(JobObject, DecodeJob), 3072);
 }
@@ -138,7 +138,7 @@ json LargeJobObject(int number) {
   return job;
 }
 
-TEST(KeptMemory, OfLargeTemplatesOnlyWhatTheyAskOfANode) {
+TEST(KeptMemory, IsSmallForJobsWithLargeTemplates) {
   EXPECT_LT(KeptOf<api::ElasticTrainingJob>(LargeJobObject, DecodeJob), 3072);
 }
 
@@ -167,7 +167,7 @@ json PendingObject(int number, int values) {
 json FatPodObject(int number) { return PendingObject(number, 2048); }
 json LeanPodObject(int number) { return PendingObject(number, 30); }
 
-TEST(KeptMemory, OfPodsThatWaitTheirNeedsUpToALimit) {
+TEST(KeptMemory, IsBoundedForPendingPods) {
   ASSERT_GT(FatPodObject(1).dump().size(), 128'000u);
   EXPECT_LT(KeptOf<api::Pod>(FatPodObject, DecodePod), 1024);
   const std::ptrdiff_t lean = KeptOf<api::Pod>(LeanPodObject, DecodePod);

@@ -119,7 +119,7 @@ TEST(KubeError, OnlyWhatTheServerWillNotHaveIsARefusal) {
   EXPECT_FALSE(IsRefusal(KubeError(ErrorCode::kDenied, "token: permission denied")));
 }
 
-TEST(KubeError, OfAWatchIsAStatusObject) {
+TEST(KubeError, ReadsTheStatusObjectOfAWatch) {
   const KubeError error =
       ErrorFromStatus(R"({"kind": "Status", "code": 410, "reason": "Gone", "message": "too old"})");
   EXPECT_EQ(error.code, ErrorCode::kGone);

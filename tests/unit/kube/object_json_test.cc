@@ -42,7 +42,7 @@ TEST(ObjectJson, LeavesTheHistoryOut) {
   }
 }
 
-TEST(ObjectJson, WhatIsNoJsonIsDiscarded) {
+TEST(ObjectJson, DiscardsInvalidJson) {
   for (const char* text : {"", "{", "{]", "[1,]", "{} {}", R"({"a" 1})", "nul", "\"\xff\"",
                            R"({"metadata": {"managedFields": [}})"}) {
     EXPECT_TRUE(ParseWithoutHistory(text).is_discarded()) << text;

@@ -20,7 +20,7 @@ TEST(Object, PathsAreThoseOfTheApiServer) {
   EXPECT_EQ(ApiVersion(kTrainingJobs), "example.dev/v1alpha1");
 }
 
-TEST(Object, WhatStandsInAUrlIsEscaped) {
+TEST(Object, EscapesUrls) {
   EXPECT_EQ(QueryEscape("app=x,tier in (a, b)"), "app%3Dx%2Ctier%20in%20%28a%2C%20b%29");
   EXPECT_EQ(QueryEscape("\xC3\xA4-._~9"), "%C3%A4-._~9");
   EXPECT_EQ(ObjectPath(kPods, {"a", "../x?y"}), "/api/v1/namespaces/a/pods/..%2Fx%3Fy");

@@ -34,7 +34,7 @@ TEST_F(ReflectorPolicyTest, ListsThenWatchesFromThere) {
   EXPECT_EQ(watch.restart_reason, "");
 }
 
-TEST_F(ReflectorPolicyTest, AWatchThatRanOutGoesOnWhereItWas) {
+TEST_F(ReflectorPolicyTest, AWatchThatEndedContinuesAtItsPosition) {
   policy_.AfterList("7", 0);
   policy_.OnEvent("8");
   policy_.OnEvent("9");
@@ -133,7 +133,7 @@ class StreamingPolicyTest : public testing::Test {
   ReflectorPolicy policy_{ReflectorTiming(), /*stream_lists=*/true};
 };
 
-TEST_F(StreamingPolicyTest, ListsByStreamAlsoAnew) {
+TEST_F(StreamingPolicyTest, ListsByStreamAgainAfterAnExpiredPosition) {
   EXPECT_EQ(policy_.Start(), (ReflectorPolicy::Step{.action = ReflectorAction::kStreamList}));
   EXPECT_EQ(policy_.AfterList("7", 0).resource_version, "7");
   const auto again = policy_.AfterWatch(Answered(ErrorCode::kGone, 410), kStart, kStart + 1min, 0);

@@ -92,7 +92,7 @@ TEST_F(StoreTest, UnknownDeletionsAreNoNews) {
   EXPECT_THAT(Told(), IsEmpty());
 }
 
-TEST_F(StoreTest, WhatIsHiddenIsKeptUpAndComesBackAsItIsThen) {
+TEST_F(StoreTest, HiddenObjectsAreKeptUpToDateAndComeBack) {
   store_.Put(Item("p", "1", "n1"));
   store_.Put(Item("q", "2", "n1"));
   Told();

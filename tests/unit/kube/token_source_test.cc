@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 
 const TokenSource::Clock::time_point kTokenStart{1000s};
 
-TEST(TokenSource, AFileIsReadAnewAfterAMinute) {
+TEST(TokenSource, ReadsAFileAgainAfterAMinute) {
   TempFolder folder;
   const std::string file = folder.Write("token", "one\n");
   TokenSource tokens("", file);

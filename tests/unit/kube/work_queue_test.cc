@@ -41,7 +41,7 @@ TEST_F(WorkQueueTest, AKeyBeingWorkedOnComesAgainOnlyAfterDone) {
   EXPECT_EQ(queue_.working(), 0u);
 }
 
-TEST_F(WorkQueueTest, ReadyIsToldOnceForManyKeysAndNeverWithinAdd) {
+TEST_F(WorkQueueTest, ReportsReadyOnceForManyKeysAndNeverWithinAdd) {
   queue_.Add(kA);
   queue_.Add(kB);
   EXPECT_EQ(ready_, 0);
@@ -56,7 +56,7 @@ TEST_F(WorkQueueTest, ReadyIsToldOnceForManyKeysAndNeverWithinAdd) {
   EXPECT_EQ(ready_, 2);
 }
 
-TEST_F(WorkQueueTest, OfSeveralDelaysTheShortestCounts) {
+TEST_F(WorkQueueTest, TheShortestOfSeveralDelaysCounts) {
   queue_.AddAfter(kA, 10s);
   queue_.AddAfter(kA, 2s);
   queue_.AddAfter(kA, 5s);
@@ -70,7 +70,7 @@ TEST_F(WorkQueueTest, OfSeveralDelaysTheShortestCounts) {
   EXPECT_EQ(queue_.depth(), 0u) << "the longer delays are dropped";
 }
 
-TEST_F(WorkQueueTest, WhatWasPutOffCanBeCancelled) {
+TEST_F(WorkQueueTest, ADelayCanBeCancelled) {
   queue_.AddAfter(kA, 2s);
   queue_.AddAfter(kB, 3s);
   queue_.CancelDelay(kA);

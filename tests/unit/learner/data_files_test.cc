@@ -44,7 +44,7 @@ TEST(Cifar10, FilesAreReadOneAfterTheOther) {
   EXPECT_EQ(samples.pixels[6145], 30);
 }
 
-TEST(Cifar10, WhatIsWrongIsSaidWithItsOffset) {
+TEST(Cifar10, ReportsErrorsWithTheirOffset) {
   struct Case {
     std::string name;
     Bytes bytes;
@@ -91,7 +91,7 @@ TEST(Idx, ImagesAndLabelsAreJoined) {
                                .labels = {4, 0}}));
 }
 
-TEST(Idx, WhatIsWrongIsSaidWithItsOffset) {
+TEST(Idx, ReportsErrorsWithTheirOffset) {
   struct Case {
     std::string name;
     Bytes images;

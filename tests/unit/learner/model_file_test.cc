@@ -144,7 +144,7 @@ TEST(ModelFile, IdxNamesImagesAndLabels) {
                                       .test = {.images = {"c"}, .labels = "d"}}));
 }
 
-TEST(ModelFile, WhatMayBeLeftOutHasADefault) {
+TEST(ModelFile, OptionalFieldsHaveDefaults) {
   const auto model = ParseModel(
       Replace(kGood, ", momentum: 0.9, weightDecay: 0.001, batchSize: 64, seed: 7", ""), "m");
   ASSERT_TRUE(model) << model.error();
@@ -302,7 +302,7 @@ const WrongCase kWrongCases[] = {
      "m: model: expected a mapping with name, input, layers, train, data, not nothing"},
 };
 
-TEST(ModelFile, WhatIsWrongIsSaidWithItsPlace) {
+TEST(ModelFile, ReportsErrorsWithTheirPlace) {
   for (const WrongCase& wrong : kWrongCases) {
     const char* const base = wrong.name.starts_with("rich: ") ? kRich : kGood;
     const auto model = ParseModel(Replace(base, wrong.from, wrong.to), "m");
@@ -374,7 +374,7 @@ TEST(ModelFile, TornTextsAreAnswered) {
   EXPECT_GT(refused, 150);
 }
 
-TEST(ModelFile, ThoseOfTheManifestsAreGood) {
+TEST(ModelFile, ReadsTheModelsOfTheManifests) {
   const std::filesystem::path manifests = std::filesystem::path(PLIANT_SOURCE_DIR) / "manifests";
   for (const char* const file : {"demo/model.yaml", "examples/cifar10/model.yaml"}) {
     const auto model = ReadModelFile(manifests / file);

@@ -45,7 +45,7 @@ TEST(Progress, LongTimesHaveHours) {
   EXPECT_TRUE(progress.StatusLine().ends_with("2:00:00 left")) << progress.StatusLine();
 }
 
-TEST(Progress, WhatIsNoMetricsLineChangesNothing) {
+TEST(Progress, IgnoresLinesThatAreNoMetrics) {
   Progress progress(1);
   for (const char* line : {"", "{", "[]", "7"}) progress.OnMetricsLine(line);
   EXPECT_EQ(progress.step(), 0U);

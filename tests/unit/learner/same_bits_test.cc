@@ -272,7 +272,7 @@ void ExpectSame(const Record& run, const Record& reference, const std::string& w
   EXPECT_EQ(run.digests, reference.digests) << what;
 }
 
-TEST(SameBits, WhateverTheNumberOfLearnersOverTime) {
+TEST(SameBits, HoldForAnyNumberOfLearnersOverTime) {
   constexpr std::size_t kWorlds[] = {1, 2, 3, 4, 3, 1, 4, 2, 1, 3, 2, 4, 1};
   for (const auto& [name, model] : Models()) {
     const Record alone = TrainWith(model, [](Tick) { return std::size_t{1}; });
@@ -288,7 +288,7 @@ TEST(SameBits, WhateverTheNumberOfLearnersOverTime) {
 
 // A full batch and a remainder per epoch: from one sample, where most learners have none, to one
 // more than one sample per shard.
-TEST(SameBits, WhateverIsLeftForTheLastBatchOfAnEpoch) {
+TEST(SameBits, HoldForAnyLastBatchOfAnEpoch) {
   // The ticks of an epoch: the full batch, the remainder if there is one, two of evaluation.
   constexpr std::size_t kWorlds[] = {1, 8, 3, 2, 5, 4, 1, 8};
   const ModelSpec model = RichModel();
@@ -333,7 +333,7 @@ TEST(SameBits, EverySettingMatters) {
 }
 
 // Training stops after any tick, and new programs continue it from its checkpoint.
-TEST(SameBits, ACheckpointHoldsAllThatTrainingGoesOnFrom) {
+TEST(SameBits, ACheckpointHoldsAllThatTrainingContinuesFrom) {
   const Schedule schedule = DataSchedule();
   const JobIdentity job = {.seed = 11, .global_batch_size = kBatch, .logical_shards = kShards};
   for (const auto& [name, model] : Models()) {

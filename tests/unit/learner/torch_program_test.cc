@@ -104,7 +104,7 @@ class RecordingSink final : public GradientSink {
                                        // was final
 };
 
-TEST(TorchProgram, SaysWhatIsFinalWhileTheBackwardPassGoesOn) {
+TEST(TorchProgram, ReportsFinalRangesDuringTheBackwardPass) {
   const auto program = MakeProgram(SmallModel(), 1);
   std::vector<float> gradient(program->info().gradient_elements, std::nanf(""));
   RecordingSink sink(gradient);

@@ -264,7 +264,7 @@ TEST_F(CoordinatorCoreTest, AMemberThatSaysNothingOfItsStateIsWaitedFor) {
               ElementsAre("persist 3", "a: prepare 1.3 a"));
 }
 
-TEST_F(CoordinatorCoreTest, WhoFollowedInTheMembershipBeforeSaysItAgain) {
+TEST_F(CoordinatorCoreTest, AFollowerReportsAgainInTheNextMembership) {
   Running("a");
   Hello('c');
   Wanted("ac");
@@ -456,7 +456,7 @@ TEST_F(CoordinatorCoreTest, ALinkThatBreaksEveryFewMinutesIsNotTriedForEver) {
   EXPECT_THAT(breaks({1, 3}), ElementsAre("persist 4", "a: recover 1.4 ac", "c: recover 1.4 ac"));
 }
 
-TEST_F(CoordinatorCoreTest, WhoIsEvictedAgainStaysAwayForLonger) {
+TEST_F(CoordinatorCoreTest, AMemberThatIsEvictedAgainStaysAwayForLonger) {
   Running("ab");
   const auto breaks_twice = [&](std::uint64_t counter) {
     Says('b', Lost{.membership = {1, counter}, .accused = {Id('a')}});
@@ -479,7 +479,7 @@ TEST_F(CoordinatorCoreTest, WhoIsEvictedAgainStaysAwayForLonger) {
 }
 
 // For either end that breaks the links, or that violates the protocol.
-TEST_F(CoordinatorCoreTest, WhoseLinksKeepBreakingIsEvictedWhateverItsRank) {
+TEST_F(CoordinatorCoreTest, AMemberWhoseLinksKeepBreakingIsEvictedAtAnyRank) {
   Running("abc");
   const auto is_accused = [&](MembershipId in) {
     for (const char name : {'b', 'c'}) Says(name, Lost{.membership = in, .accused = {Id('a')}});
@@ -492,7 +492,7 @@ TEST_F(CoordinatorCoreTest, WhoseLinksKeepBreakingIsEvictedWhateverItsRank) {
 }
 
 // Not all report at once: the first that aborts notifies the others.
-TEST_F(CoordinatorCoreTest, OfABrokenLinkTheEndWithMoreBreaksIsEvicted) {
+TEST_F(CoordinatorCoreTest, TheEndOfABrokenLinkWithMoreBreaksIsEvicted) {
   Running("abc");
   const auto is_accused = [&](MembershipId in, const std::string& by) {
     for (const char name : by) Says(name, Lost{.membership = in, .accused = {Id('a')}});
@@ -507,7 +507,7 @@ TEST_F(CoordinatorCoreTest, OfABrokenLinkTheEndWithMoreBreaksIsEvicted) {
 }
 
 // It reports only that its link to each of the others is broken.
-TEST_F(CoordinatorCoreTest, WhoAccusesAllOthersGoesItself) {
+TEST_F(CoordinatorCoreTest, AMemberThatAccusesAllOthersIsEvictedItself) {
   Running("abc");
   const auto accuses = [&](MembershipId in) {
     Says('a', Lost{.membership = in, .accused = {Id('a'), Id('b'), Id('c')}});
@@ -551,7 +551,7 @@ TEST_F(CoordinatorCoreTest, AnAnnouncedSwitchMayHaveTakenPlaceWhenSomebodyDies) 
 }
 
 // The link between a and b broke in the tick at whose end c switched: a and b wait for a recovery.
-TEST_F(CoordinatorCoreTest, WhoStoppedBeforeASwitchIsToldOfIt) {
+TEST_F(CoordinatorCoreTest, AMemberThatStoppedBeforeASwitchReceivesIt) {
   Running("abc");
   Wanted("a", "bc");
   Says('a', Prepared{{1, 2}});
@@ -560,7 +560,7 @@ TEST_F(CoordinatorCoreTest, WhoStoppedBeforeASwitchIsToldOfIt) {
               ElementsAre("a: recover 1.2 a"));
 }
 
-TEST_F(CoordinatorCoreTest, WhoStopsAfterASwitchIsToldOfIt) {
+TEST_F(CoordinatorCoreTest, AMemberThatStopsAfterASwitchReceivesIt) {
   Running("abc");
   Wanted("a", "bc");
   Says('a', Prepared{{1, 2}});
@@ -589,7 +589,7 @@ TEST_F(CoordinatorCoreTest, AnAnnouncementIsLostWithItsConnection) {
 }
 
 // A member that catches up sends no trailer that could carry the announcement.
-TEST_F(CoordinatorCoreTest, WhoCatchesUpAnnouncesNothing) {
+TEST_F(CoordinatorCoreTest, AMemberThatCatchesUpAnnouncesNothing) {
   Running("a");
   Hello('c');
   Hello('d');
@@ -615,7 +615,7 @@ TEST_F(CoordinatorCoreTest, AProposalIsWithdrawnWhenAnotherMembershipIsHeardOf) 
               ElementsAre("a: withdraw 1.2", "c: withdraw 1.2"));
 }
 
-TEST_F(CoordinatorCoreTest, WhatWasSaidOnAnEarlierConnectionIsSaidAgain) {
+TEST_F(CoordinatorCoreTest, MessagesOfAnEarlierConnectionAreSentAgain) {
   const Membership one = MembershipOf({1, 1}, "ab");
   Running("ab");
   EXPECT_THAT(Wanted("a", "b"),
@@ -629,7 +629,7 @@ TEST_F(CoordinatorCoreTest, WhatWasSaidOnAnEarlierConnectionIsSaidAgain) {
   EXPECT_THAT(Hello('b', one), ElementsAre("b: leave at once"));
 }
 
-TEST_F(CoordinatorCoreTest, WhoMissedItsMembershipIsToldAgain) {
+TEST_F(CoordinatorCoreTest, ALearnerThatMissedItsMembershipReceivesItAgain) {
   Running("ab");
   Dies('b');
   Says('a', Lost{.membership = {1, 1}, .accused = {}});
@@ -710,7 +710,7 @@ TEST_F(CoordinatorCoreTest, ARestartedOneLetsGoWhomNobodyNeeds) {
 }
 
 // b continues without the tick that only a has.
-TEST_F(CoordinatorCoreTest, WhoWasNotCalledInTimeGoesWhenTheOthersHaveCaughtUp) {
+TEST_F(CoordinatorCoreTest, ALearnerThatWasNotCalledLeavesWhenTheOthersHaveCaughtUp) {
   Start({.term = 2});
   Wanted("b", "a");
   Hello('b', MembershipOf({1, 2}, "b"));
@@ -818,7 +818,7 @@ TEST_F(CoordinatorCoreTest, ALostRankTakesItsLearnerWithIt) {
   EXPECT_EQ(core_->progress().resizes.back().to, 1);
 }
 
-TEST_F(CoordinatorCoreTest, WhatIsLeftOfTheOnlyLearnerKeepsTheState) {
+TEST_F(CoordinatorCoreTest, RemainingRanksOfTheOnlyLearnerKeepTheState) {
   ranks_ = 2;
   RunningRanks("a", "aA");
   Dies('A');
@@ -864,7 +864,7 @@ TEST_F(CoordinatorCoreTest, AnotherFingerprintIsRefusedAndNamed) {
 }
 
 // One container has a GPU, the other has none, and the program computes on CPUs anyway.
-TEST_F(CoordinatorCoreTest, WhatContainersHoldMayDiffer) {
+TEST_F(CoordinatorCoreTest, GpuProblemsOfContainersMayDiffer) {
   Start({});
   Wanted("ab");
   Hello('a');
@@ -881,7 +881,7 @@ TEST_F(CoordinatorCoreTest, WhatContainersHoldMayDiffer) {
             "learner c differs from a; cpu is \"avx2\", not nothing");
 }
 
-TEST_F(CoordinatorCoreTest, GpusThatTheProgramCannotUseAreTold) {
+TEST_F(CoordinatorCoreTest, GpusThatTheProgramCannotUseAreReported) {
   Start({});
   Wanted("a");
   connection_['a'] = ++last_connection_;
@@ -948,7 +948,7 @@ TEST_F(CoordinatorCoreTest, AProblemIsAsLongAsALearnerCanRead) {
   EXPECT_EQ(core_->progress().problem.message, "b: " + std::string(4093, 'x'));
 }
 
-TEST_F(CoordinatorCoreTest, WhoDoesNotSayHelloIsCutOff) {
+TEST_F(CoordinatorCoreTest, ALearnerThatDoesNotSayHelloIsDisconnected) {
   Start({});
   connection_['b'] = ++last_connection_;
   EXPECT_THAT(Says('b', Progress{}), ElementsAre("close b"));

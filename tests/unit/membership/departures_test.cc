@@ -43,7 +43,7 @@ TEST(FindDepartures, MembersLeaveAtABoundaryOthersAtOnce) {
       << "b is ahead of the others";
 }
 
-TEST(FindDepartures, WhoIsProposedIsInUse) {
+TEST(FindDepartures, AProposedLearnerIsInUse) {
   Roster roster = RosterOf("ab");
   const MembershipHistory history;
   Proposer proposer{CoordinatorOptions{}};

@@ -16,7 +16,7 @@ const LearnerId kA{.name = "digits-1a2b3-0", .pod_uid = "u-0", .nonce = 0xfedcba
 const LearnerId kB{.name = "digits-1a2b3-1", .pod_uid = "", .nonce = 0};
 const Membership kTwo{.id = {2, 5}, .members = {{kA, "10.0.0.1:700"}, {kB, "[::1]:701"}}};
 
-TEST(Messages, OfLearnersComeBackAsTheyWere) {
+TEST(Messages, RoundTripFromLearners) {
   const LearnerMessage kMessages[] = {
       Hello{.learner = kA,
             .address = "10.0.0.1:700",
@@ -74,7 +74,7 @@ TEST(Messages, OfLearnersComeBackAsTheyWere) {
   }
 }
 
-TEST(Messages, OfTheCoordinatorComeBackAsTheyWere) {
+TEST(Messages, RoundTripFromTheCoordinator) {
   const CoordinatorMessage kMessages[] = {
       Welcome{.term = 3, .heartbeat_seconds = 1},
       Refused{.reason = "Fingerprint", .message = "cpu differs"},
@@ -102,7 +102,7 @@ TEST(Messages, ALossThatIsNoNumberIsLeftOut) {
   EXPECT_EQ(std::get<Progress>(*back).stats->noise_scale, 0.5);
 }
 
-TEST(Messages, OfAnotherProtocolTheHelloIsReadAsFarAsRefusingItNeeds) {
+TEST(Messages, TheHelloOfAnotherProtocolIsReadFarEnoughToRefuseIt) {
   const Result<LearnerMessage> hello = DecodeLearnerMessage(
       R"({"type":"hello","protocol":2,"learner":{"name":"a","podUid":"","nonce":"1"},"new":[]})");
   ASSERT_TRUE(hello) << hello.error();

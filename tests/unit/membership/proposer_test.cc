@@ -96,7 +96,7 @@ TEST_F(ProposerTest, WaitsForOthersToBecomeReady) {
   EXPECT_EQ(Next(kNow), "ab") << "all wanted learners are connected";
 }
 
-TEST_F(ProposerTest, WhoBacksOffDoesNotJoin) {
+TEST_F(ProposerTest, ALearnerThatBacksOffDoesNotJoin) {
   roster_.BackOff(Id('b'), kNow);
   EXPECT_EQ(Next(kNow), "acd");
   EXPECT_EQ(Next(kNow + 5s), "abcd");

@@ -33,7 +33,7 @@ TEST(Roster, AHelloReplacesTheConnectionsOfItsPod) {
   EXPECT_FALSE(roster.Wanted(roster.At(Id('b'))));
 }
 
-TEST(Roster, WhatWasToldOnAnEarlierConnectionIsForgotten) {
+TEST(Roster, ForgetsWhatWasSentOnAnEarlierConnection) {
   Roster roster = RosterOf("a");
   for (const bool at_once : {false, true}) roster.MarkLeaveSent(Id('a'), at_once);
   roster.SetEntered(Id('a'), {1, 5});

@@ -84,7 +84,7 @@ TEST(SpeedMeter, ItFollowsASpeedThatChanges) {
 }
 
 // The numbers come from a tenant's program.
-TEST(SpeedMeter, WhatMakesNoSenseDoesNotCount) {
+TEST(SpeedMeter, IgnoresImpossibleReports) {
   SpeedMeter meter;
   meter.Begin(At(0s));
   std::uint64_t step = 10;

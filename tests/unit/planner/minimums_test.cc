@@ -77,7 +77,7 @@ TEST_F(Minimums, ASuspendedJobWaitsForItsWholeMinimum) {
   EXPECT_EQ(DecisionOn(world.MakePlan(), "mine").reason.code, ReasonCode::kQueued);
 }
 
-TEST_F(Minimums, OfAnEarlierVersionTheMinimumIsThatOfItsSpec) {
+TEST_F(Minimums, AJobOfAnEarlierVersionHasTheMinimumOfItsSpec) {
   world.job("mine").min_learners = 6;
   world.job("mine").share.admitted_minimum.reset();
   Settle();
@@ -124,7 +124,7 @@ TEST_F(Minimums, AJobThatGaveGpusAwayTakesNoneBackForAWhile) {
   EXPECT_EQ(SizeOf(world, "mine"), 4);
 }
 
-TEST_F(Minimums, WhatNobodyElseWantsAYieldingJobTakes) {
+TEST_F(Minimums, AYieldingJobTakesGpusThatNobodyElseWants) {
   world.job("mine").share.yields_until = world.snapshot.now + Seconds{60};
   world.job("other").max_learners = 2;
   world.Settle();
@@ -156,7 +156,7 @@ const PlanCase kBelow[] = {
      .want = {{"a", 2, ReasonCode::kFairShare}, {"b", 1, ReasonCode::kFairShare}}},
 };
 
-TEST(BelowShare, IsTold) {
+TEST(BelowShare, IsReported) {
   for (const PlanCase& plan_case : kBelow) ExpectPlan(plan_case);
 }
 

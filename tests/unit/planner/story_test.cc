@@ -160,7 +160,7 @@ TEST(PlannerStory, AGrantThatDoesNotStartIsWithdrawnForAGrowingTime) {
 }
 
 // Seen: a job that needs two learners kept one for 37 s, and its back-off was doubled.
-TEST(PlannerStory, AGrantThatIsOfNoUseIsWithdrawnAsAWholeAndOnce) {
+TEST(PlannerStory, AUselessGrantIsWithdrawnWholeAndOnce) {
   World world(Nodes(1, 8));
   world.Submit(JobOf("pair", 2, 4));
   world.CarryOut(world.MakePlan());

@@ -100,7 +100,7 @@ TEST_F(LearnerEnvironmentTest, TakesWhatTheOperatorSets) {
   EXPECT_EQ(environment->termination_log, "/tmp/log");
 }
 
-TEST_F(LearnerEnvironmentTest, WhatItBeginsFromIsOnTheVolumeUnlessItsPathIsWhole) {
+TEST_F(LearnerEnvironmentTest, ResumeFromIsOnTheVolumeUnlessItsPathIsAbsolute) {
   for (const auto& [told, want] : {std::pair{"", ""},
                                    {"another-uid", "/checkpoints/another-uid"},
                                    {"old/uid/step-000000000200-t000000000210-m1.1",

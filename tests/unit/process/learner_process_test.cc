@@ -65,7 +65,7 @@ TEST_F(LearnerProcessTest, TrainsToTheEnd) {
   EXPECT_FALSE(ReadFile(folder_ / "local" / "metrics.jsonl").value_or("").empty());
 }
 
-TEST_F(LearnerProcessTest, WhatCannotBeOpenedIsRefusedBeforeItStarts) {
+TEST_F(LearnerProcessTest, RefusesWhatCannotBeOpenedBeforeItStarts) {
   options_.environment.ledger_dir = "/dev/null/ledger";
   const Status ledger = Make().Prepare();
   ASSERT_FALSE(ledger);

@@ -45,7 +45,7 @@ class MetricsFileTest : public testing::Test {
   fs::path folder_;
 };
 
-TEST_F(MetricsFileTest, IsCutWhereTrainingGoesOn) {
+TEST_F(MetricsFileTest, IsCutWhereTrainingContinues) {
   const auto file = NewMetricsFile(path());
   file->CutFrom(3);  // the file does not exist yet
   for (const Tick tick : {1, 2, 3, 4}) Append(*file, tick);
@@ -84,7 +84,7 @@ TEST_F(MetricsFileTest, ALongFileIsCutByItsEnd) {
   EXPECT_EQ(Content(), want);
 }
 
-TEST_F(MetricsFileTest, WhatCannotBeWrittenIsLostAndNothingElse) {
+TEST_F(MetricsFileTest, AFailedWriteLosesOnlyItsOwnLine) {
   fs::create_directories(path().parent_path());
   const auto file = NewMetricsFile(path());
   fs::create_directory(path());  // makes every write fail
@@ -114,7 +114,7 @@ TEST_F(MetricsFileTest, AFullVolumeSpoilsNoLine) {
   EXPECT_EQ(Content(), Lines({1, 3}));
 }
 
-TEST_F(MetricsFileTest, WhatIsAppendedAgainIsNotShownAgain) {
+TEST_F(MetricsFileTest, ANewMembershipShowsNoLineAgain) {
   const auto file = NewMetricsFile(path());
   std::string shown;
   const auto metrics =
@@ -158,7 +158,7 @@ TEST(BackgroundMetrics, NobodyWaitsForAVolumeThatHangs) {
   EXPECT_EQ(seen, (std::vector<std::string>{"1a", "cut 1", "2b"})) << "all of it, in order";
 }
 
-TEST(BackgroundMetrics, WhatIsThrownCostsALine) {
+TEST(BackgroundMetrics, AnExceptionCostsOneLine) {
   class Throwing final : public MetricsSink {
    public:
     explicit Throwing(std::vector<Tick>& seen) : seen_(seen) {}

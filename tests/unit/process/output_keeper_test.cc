@@ -34,7 +34,7 @@ class OutputKeeperTest : public ::testing::Test {
   std::filesystem::path folder_;
 };
 
-TEST_F(OutputKeeperTest, WhatWasSaidBeforeTheEndIsThere) {
+TEST_F(OutputKeeperTest, HoldsAllOutputFromBeforeTheEnd) {
   const auto path = folder_ / "logs" / "learner-1.log";
   {
     const auto keeper = NewOutputKeeper(path);
@@ -49,7 +49,7 @@ TEST_F(OutputKeeperTest, WhatWasSaidBeforeTheEndIsThere) {
   EXPECT_EQ(ReadFile(path).value(), text + "again\n");
 }
 
-TEST_F(OutputKeeperTest, WhatWasSaidBeforeAFlushIsThere) {
+TEST_F(OutputKeeperTest, HoldsAllOutputFromBeforeAFlush) {
   const auto path = folder_ / "learner-1.log";
   const auto keeper = NewOutputKeeper(path);
   for (const std::string want : {"one\n", "one\ntwo\n"}) {

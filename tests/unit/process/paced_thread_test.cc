@@ -109,7 +109,7 @@ TEST_F(PacedThreadTest, AProgramThatFetchesItsWorkIsKeptWithItsAnswer) {
   EXPECT_EQ(over, Status()) << "at once, not at the next fetch";
 }
 
-TEST_F(PacedThreadTest, WhatIsNoTrainingOrFailsIsNotKept) {
+TEST_F(PacedThreadTest, DoesNotPaceEvaluationsAndFailures) {
   Write("10000");
   EXPECT_LT(Take({.kind = TickKind::kEvaluate}), 5s);
   EXPECT_LT(Take({.step = 1}), 5s);

@@ -17,7 +17,7 @@ namespace pliant {
 namespace {
 
 // An exception, for example out of memory, is reported like any other failure.
-TEST(RunLearner, WhatIsThrownIsHowTheLearnerEnds) {
+TEST(RunLearner, ReportsAnExceptionAsTheEndOfTheLearner) {
   const std::filesystem::path folder =
       std::filesystem::temp_directory_path() / Format("run-learner-{}", getpid());
   std::filesystem::create_directories(folder);

@@ -21,14 +21,14 @@ TEST(CatchUpProgress, NamesThoseWhoSaidSoUntilAllKnow) {
   EXPECT_EQ(progress.NewlyInSync(kFirstAlone), (std::vector<int>{1, 2}));
 }
 
-TEST(CatchUpProgress, WhoWasInSyncStaysSo) {
+TEST(CatchUpProgress, AMemberInSyncStaysInSync) {
   CatchUpProgress progress(2, 10, 4);
   progress.OnTrailer(1, 11, /*in_sync=*/true);
   progress.OnTrailer(1, 12, /*in_sync=*/false);
   EXPECT_EQ(progress.NewlyInSync({true, false}), std::vector<int>{1});
 }
 
-TEST(CatchUpProgress, ThoseInSyncMayBeAheadByTheBacklog) {
+TEST(CatchUpProgress, MembersInSyncMayBeAheadByTheBacklog) {
   const struct {
     const char* name;
     Tick heard;  // reported by rank 1; rank 2 reports nothing

@@ -46,7 +46,7 @@ TEST(EarlyFrames, HoldsSoMuchOfEachPeer) {
   EXPECT_TRUE(held.Hold(one, FrameOf(6, 200), true)) << "its count starts at 0 again";
 }
 
-TEST(EarlyFrames, WhatWasTakenCountsNoMore) {
+TEST(EarlyFrames, TakenFramesNoLongerCount) {
   EarlyFrames held({.openings = 0, .ticks = kHead + 100});
   const auto peer = Peer("one");
   for (Tick tick = 0; tick < 5; ++tick) {

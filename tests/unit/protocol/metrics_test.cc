@@ -61,7 +61,7 @@ TEST(Metrics, AnEvaluationIsOneLineOverAllItsTicks) {
   EXPECT_EQ(metrics.evaluation(), ShardSums{});
 }
 
-TEST(Metrics, WhoTakesOverInAnEvaluationGoesOnWithIt) {
+TEST(Metrics, ASuccessorContinuesAnEvaluation) {
   MetricsAccumulator first;
   first.OnCommit(CommitOf(3, 1s));
   MetricsAccumulator second;

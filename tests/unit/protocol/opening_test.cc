@@ -45,7 +45,7 @@ TEST(Opening, ALinkIsNotTriedForEver) {
   EXPECT_TRUE(opening.OnLinkLost(2)) << "each link has its own count";
 }
 
-TEST(Opening, WhoIsBehindCatchesUp) {
+TEST(Opening, AMemberThatIsBehindCatchesUp) {
   const struct {
     const char* name;
     StateSummary rank0;
@@ -208,7 +208,7 @@ TEST(StateSummary, TravelsInAFrame) {
   EXPECT_FALSE(DecodeStateSummary({}, Of77Ticks(), true));
 }
 
-TEST(StateSummary, OfAnotherJobIsRefused) {
+TEST(StateSummary, RefusesStatesOfAnotherJob) {
   const struct {
     const char* name;
     StateSummary holding;

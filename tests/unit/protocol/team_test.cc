@@ -79,7 +79,7 @@ TEST(Team, OnlyThoseInSyncCompute) {
   }
 }
 
-TEST(Team, WhatIsFinishedOfTheFirstTickIsNotComputedAgain) {
+TEST(Team, FinishedPartsOfTheFirstTickAreNotComputedAgain) {
   const Schedule schedule = ScheduleOfEightShards();
   const WorkSplit split(schedule, Reproducibility::kBitwise);
   const NodeIndex half = NodeOf(8, {.first = 4, .count = 4});
@@ -100,7 +100,7 @@ TEST(Team, WhatIsFinishedOfTheFirstTickIsNotComputedAgain) {
   EXPECT_EQ(ShardsEach(team.tick_map()), (std::vector<std::size_t>{4, 4}));
 }
 
-TEST(Team, WhoComesInSyncComputesFromTheNextTickOn) {
+TEST(Team, AMemberThatComesInSyncComputesFromTheNextTick) {
   const Schedule schedule = ScheduleOfEightShards();
   const WorkSplit split(schedule, Reproducibility::kBitwise);
   Team team = MakeTeam(TeamMembers({"a0", "b0", "c0", "d0"}), {true, false, false, false},

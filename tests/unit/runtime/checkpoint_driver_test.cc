@@ -91,7 +91,7 @@ TEST(CheckpointDriver, WritesAWholeStateAndSaysSo) {
   EXPECT_EQ(it.loop.pending(), 0U);
 }
 
-TEST(CheckpointDriver, WhoHasNoSliceWritesNothing) {
+TEST(CheckpointDriver, AMemberWithoutASliceWritesNothing) {
   Driving it;
   it.Save({.index = 2, .count = 2});
   EXPECT_FALSE(it.driver.saving());
@@ -138,7 +138,7 @@ TEST(CheckpointDriver, RankZeroLooksUntilAllSlicesAreThere) {
   EXPECT_EQ(it.loop.pending(), 0U) << "it no longer polls";
 }
 
-TEST(CheckpointDriver, WhoWritesTheLastSliceIsDoneWithoutALook) {
+TEST(CheckpointDriver, TheWriterOfTheLastSliceIsDoneWithoutALook) {
   Driving it;
   it.checkpointer.slices = {1, 2};
   it.Save({.index = 0, .count = 3});
@@ -218,7 +218,7 @@ TEST(CheckpointDriver, RankZeroSaysWhyAnothersSliceIsMissing) {
   }
 }
 
-TEST(CheckpointDriver, AFailureOfItsOwnIsToldToRankZeroUnlessItIsThat) {
+TEST(CheckpointDriver, ReportsItsFailureToRankZeroUnlessItIsRankZero) {
   for (const int index : {0, 1}) {
     for (const bool copy_fails : {false, true}) {
       SCOPED_TRACE(std::to_string(index) + (copy_fails ? " copy" : " write"));
@@ -285,7 +285,7 @@ TEST(CheckpointDriver, AFailureKeepsWhatTheLastSuccessWas) {
 }
 
 // Its writers may be lost: the remaining ones start another checkpoint at the next boundary.
-TEST(CheckpointDriver, ARecoveryGivesUpOneWhoseSlicesAreMissing) {
+TEST(CheckpointDriver, ARecoveryAbandonsACheckpointWithMissingSlices) {
   for (const bool recovery : {true, false}) {
     SCOPED_TRACE(recovery);
     Driving it;

@@ -101,7 +101,7 @@ TEST(CoordinatorSession, ACoordinatorBeforeTheNewestIsNotObeyed) {
   }
 }
 
-TEST(CoordinatorSession, SendsHeartbeatsAsOftenAsItIsTold) {
+TEST(CoordinatorSession, SendsHeartbeatsAtTheIntervalThatItReceives) {
   SessionOf it;
   it.link.Connect();
   EXPECT_EQ(it.heartbeats(), 1);

@@ -58,7 +58,7 @@ struct LearnerOf {
       [this](LearnerExit how) { exit = std::move(how); }};
 };
 
-TEST(LearnerLoop, WhoIsNotNeededLeavesAtOnce) {
+TEST(LearnerLoop, ALearnerThatIsNotNeededLeavesAtOnce) {
   LearnerOf it;
   it.link.Say(Leave{.at_once = true});
   it.loop.RunFor(seconds(1));
@@ -69,7 +69,7 @@ TEST(LearnerLoop, WhoIsNotNeededLeavesAtOnce) {
 // The learner receives Leave, and is called back while it looks for a final model. When its new
 // membership is aborted before the volume has answered, it must not exit: the next membership may
 // need it.
-TEST(LearnerLoop, WhoIsCalledBackMeanwhileStays) {
+TEST(LearnerLoop, ALearnerThatIsCalledBackMeanwhileStays) {
   for (const Duration volume : {Duration(seconds(1)), Duration(seconds(5))}) {
     LearnerOf it;
     it.checkpointer.time = volume;

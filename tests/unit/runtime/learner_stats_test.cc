@@ -41,7 +41,7 @@ TEST(MeanTimes, AreOfTheTicksSinceThen) {
                                               .received_bytes = 2}));
 }
 
-TEST(MeanTimes, WhoComputedNoShardHasNoTimeOfOne) {
+TEST(MeanTimes, AreEmptyWithoutAShard) {
   LearnerStats now = kThen;
   ++now.ticks;
   EXPECT_EQ(MeanTimes(kThen, now), TickTimes{});
@@ -63,7 +63,7 @@ TEST(TickStopwatch, TellsWhereTheTimeOfATickWent) {
   EXPECT_EQ(stats.ticks, kThen.ticks) << "another component counts ticks";
 }
 
-TEST(TickStopwatch, WhoComputesNothingOnlyWaits) {
+TEST(TickStopwatch, CountsAllTimeAsWaitingIfNothingIsComputed) {
   const TimePoint began{seconds(100)};
   TickStopwatch stopwatch(began);
   stopwatch.OnComplete(began + seconds(5));

@@ -265,7 +265,7 @@ TEST(OpeningRun, ALinkThatIsMadeAgainInTimeIsAllRight) {
   EXPECT_EQ(it.told, Lines{});
 }
 
-TEST(OpeningRun, GivesUpALinkThatBreaksAgainAndAgain) {
+TEST(OpeningRun, AbandonsALinkThatBreaksAgainAndAgain) {
   OpeningOf it(2, 1, ByBoundary(6));
   it.BeginConnected();
   for (int i = 0; i < 3; ++i) {
@@ -650,7 +650,7 @@ TEST(OpeningRun, WithoutAStateAVolumeThatFailsIsTriedAgainSoOften) {
   }
 }
 
-TEST(OpeningRun, OneThatIsGivenUpHearsNothing) {
+TEST(OpeningRun, HearsNothingAfterItWasAbandoned) {
   OpeningOf it(2, 0, {});
   it.checkpointer.newest = [] { return CheckpointOfStep(5); };
   it.run->Begin();

@@ -85,7 +85,7 @@ TEST_F(PulledThreadTest, AnOperationIsSteppedByWhoFetchesItsWork) {
   EXPECT_THAT(over_, ElementsAre("done")) << "with the last answer, not with the next fetch";
 }
 
-TEST_F(PulledThreadTest, WaitsAsLongAsItIsTold) {
+TEST_F(PulledThreadTest, WaitsUntilTheTimeoutOfNext) {
   EXPECT_FALSE(thread_.Next(0ms));
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_FALSE(thread_.Next(20ms));
@@ -103,7 +103,7 @@ TEST_F(PulledThreadTest, WaitsAsLongAsItIsTold) {
   thread_.End();
 }
 
-TEST_F(PulledThreadTest, WhatIsOverBeforeItsFirstWorkIsPassed) {
+TEST_F(PulledThreadTest, AnOperationWithoutWorkIsSkipped) {
   Evaluations none(0);
   Run(none);
   EXPECT_FALSE(thread_.Next(0ms));
@@ -146,7 +146,7 @@ TEST_F(PulledThreadTest, StopWaitsForTheAnswerAndWithdrawsTheRest) {
   EXPECT_THAT(over_, IsEmpty());
 }
 
-TEST_F(PulledThreadTest, WhoRefusesEndsWhatItIsAt) {
+TEST_F(PulledThreadTest, ARefusalEndsTheCurrentOperation) {
   Evaluations two(2);
   Run(two);
   ASSERT_TRUE(thread_.Next(0ms));
@@ -156,7 +156,7 @@ TEST_F(PulledThreadTest, WhoRefusesEndsWhatItIsAt) {
   EXPECT_THAT(over_, ElementsAre("done")) << "the operation got the error";
 }
 
-TEST_F(PulledThreadTest, WhoRefusesEndsWhatItHasNotFetchedAndAllThatFollows) {
+TEST_F(PulledThreadTest, ARefusalEndsTheOfferedOperationAndAllThatFollow) {
   Evaluations offered(1);
   Evaluations later(1);
   Run(offered);
@@ -211,7 +211,7 @@ TEST_F(PulledThreadTest, TheNextOperationMayComeWhileTheOneBeforeEnds) {
   EXPECT_THAT(over_, ElementsAre("done"));
 }
 
-TEST_F(PulledThreadTest, StopWaitsForWhoIsToldOfTheEnd) {
+TEST_F(PulledThreadTest, StopWaitsForTheCallbackOfTheEnd) {
   Evaluations one(1);
   std::promise<void> told;
   std::promise<void> continues;
@@ -234,7 +234,7 @@ TEST_F(PulledThreadTest, StopWaitsForWhoIsToldOfTheEnd) {
   continues.set_value();
 }
 
-TEST_F(PulledThreadTest, WhatIsThrownEndsTheOperation) {
+TEST_F(PulledThreadTest, AnExceptionEndsTheOperation) {
   Evaluations next(1);
   next.throws_in_next = true;
   Run(next);

@@ -130,7 +130,7 @@ TEST_F(ShardStepperTest, MeasuresEveryLeaf) {
   EXPECT_THAT(output_.nodes[0].sum.view(), ElementsAre(7, 7)) << "the sums are the same";
 }
 
-TEST_F(ShardStepperTest, WhatHasNoSamplesIsNotAskedFor) {
+TEST_F(ShardStepperTest, DoesNotAskForShardsWithoutSamples) {
   for (const auto& [empty, asked, sum] :
        {std::tuple(std::vector{0}, std::vector{1, 2, 3}, 3.0F),
         std::tuple(std::vector{2, 3}, std::vector{0, 1}, 2.0F),

@@ -42,7 +42,7 @@ TEST(Tasks, SomethingFollowsEachOfThem) {
   EXPECT_EQ(it.tasks->Now(), it.loop.Now());
 }
 
-TEST(Tasks, WhatWasAskedForBeforeTheEndDoesNothing) {
+TEST(Tasks, DoNothingThatWasPostedBeforeTheEnd) {
   for (const bool gone : {false, true}) {
     SCOPED_TRACE(gone ? "gone" : "ended");
     TasksOf it;

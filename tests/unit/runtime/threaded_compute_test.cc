@@ -422,7 +422,7 @@ TEST_P(ThreadedComputeTest, SaysWhatTheProgramIsAt) {
   EXPECT_EQ(compute_->call(), std::nullopt);
 }
 
-TEST_P(ThreadedComputeTest, ACopyIsMadeBesideTheNextTickAndBeforeTheNextChange) {
+TEST_P(ThreadedComputeTest, ACopyIsMadeDuringTheNextTickAndBeforeTheNextChange) {
   program_.hold = true;
   std::vector<std::string> order;
   const FloatBuffer gradient = Filled(10);
@@ -470,7 +470,7 @@ TEST_P(ThreadedComputeTest, ACopyOutlivesIt) {
   EXPECT_EQ(Total(kept), 0);
 }
 
-TEST_P(ThreadedComputeTest, OfATickThatIsOverNothingIsLeftToGiveUp) {
+TEST_P(ThreadedComputeTest, AnAbortOfATickThatIsOverLeavesNothing) {
   compute_->RunTick(Work(), {[](const NodePart&) {},
                              [&](Result<TickOutput> output) {
                                EXPECT_TRUE(output);
@@ -505,7 +505,7 @@ TEST_P(ThreadedComputeTest, ABucketLeavesBeforeItsShardIsDone) {
   EXPECT_EQ(buckets, (std::vector<std::uint32_t>{0, 1, 2}));
 }
 
-TEST_P(ThreadedComputeTest, GivenUpAfterABucketNothingFollows) {
+TEST_P(ThreadedComputeTest, AnAbortAfterABucketStopsTheTick) {
   program_.says_last = true;
   program_.hold_after_saying = true;
   int parts = 0;
@@ -555,7 +555,7 @@ TEST_P(ThreadedComputeTest, AProgramsErrorIsTheTicks) {
   loop_.Run();
 }
 
-TEST_P(ThreadedComputeTest, WhatIsThrownIsTheOperationsError) {
+TEST_P(ThreadedComputeTest, AnExceptionIsTheErrorOfTheOperation) {
   program_.throwing_shard = 2;
   program_.throws_in_commit = true;
   const FloatBuffer gradient = Filled(10);
@@ -626,7 +626,7 @@ TEST_P(ThreadedComputeTest, AGradientIsKeptUntilItIsCommitted) {
   EXPECT_EQ(program_.total(), 10);
 }
 
-TEST_P(ThreadedComputeTest, WhatIsThrownAtTheEndOfAnOperationIsItsError) {
+TEST_P(ThreadedComputeTest, AnExceptionAtTheEndOfAnOperationIsItsError) {
   program_.throws_in_wants_end = true;
   const FloatBuffer gradient = Filled(10);
   Error heard;

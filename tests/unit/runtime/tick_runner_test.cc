@@ -524,7 +524,7 @@ TEST(TickRunner, AnEvaluationHasSumsAndNoGradient) {
 
 // ---- A tick that is aborted ----
 
-TEST(TickRunner, KeepsWhatIsFinishedOfATickThatIsGivenUp) {
+TEST(TickRunner, KeepsFinishedPartsOfAnAbortedTick) {
   for (const Tick tick : {kFirstStep, kFirstEvaluation}) {
     SCOPED_TRACE(tick);
     const Alone alone = WhatComesOf(tick);
@@ -562,7 +562,7 @@ TEST(TickRunner, KeepsWhatIsFinishedOfATickThatIsGivenUp) {
   }
 }
 
-TEST(TickRunner, WhatTwoHaveFinishedIsNotComputedAgain) {
+TEST(TickRunner, PartsThatTwoHaveFinishedAreNotComputedAgain) {
   const Alone alone = WhatComesOf(kFirstStep);
   SimEventLoop loop;
   TickerOf first(loop, 2, 0);
@@ -601,7 +601,7 @@ TEST(TickRunner, WhatTwoHaveFinishedIsNotComputedAgain) {
   EXPECT_EQ(first.program.Hash(), second.program.Hash());
 }
 
-TEST(TickRunner, OfAnotherStateNothingIsKept) {
+TEST(TickRunner, KeepsNothingOfAnotherState) {
   SimEventLoop loop;
   TickerOf it(loop, 1, 0);
   it.Begin(kFirstStep);
@@ -638,7 +638,7 @@ TEST(TickRunner, TakesNothingThatARankHasNotToSend) {
   EXPECT_FALSE(first.runner->OnFrame(1, node)) << "the frame of another tick";
 }
 
-TEST(TickRunner, WhatIsFinishedElsewhereIsWrittenToItsPlace) {
+TEST(TickRunner, WritesAResultFromElsewhereToItsPlace) {
   SimEventLoop loop;
   TickerOf first(loop, 2, 0);
   TickerOf second(loop, 2, 1);

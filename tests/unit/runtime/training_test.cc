@@ -242,7 +242,7 @@ void TakeTick(std::span<TrainingOf> members) {
   members.front().loop.RunFor(seconds(1));
 }
 
-TEST(Training, WhoseStateDiffersFailsAndTheOthersGoOn) {
+TEST(Training, AMemberWhoseStateDiffersFailsAndTheOthersContinue) {
   SimEventLoop loop;
   const std::vector<StateSummary> held(3, HeldAt(1));
   std::array<TrainingOf, 3> members = {TrainingOf(loop, 0, held), TrainingOf(loop, 1, held),

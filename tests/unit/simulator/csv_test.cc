@@ -124,7 +124,7 @@ TEST(CsvTest, ALongCellIsShownShort) {
   EXPECT_EQ(Shown(std::string(50, 'x')), std::string(40, 'x') + "...");
 }
 
-TEST(CsvFileTest, ThatCannotBeReadIsAnError) {
+TEST(CsvFileTest, AnUnreadableFileIsAnError) {
   const DataFolder folder;
   const auto missing = CsvTable::Read(folder.path() / "no-such.csv", kColumns);
   ASSERT_FALSE(missing);

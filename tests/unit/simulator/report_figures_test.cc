@@ -63,7 +63,7 @@ TEST(FiguresTest, OneJobAfterAnother) {
   EXPECT_EQ(jobs[2], (JobFigures{.missed_deadline = true}));
 }
 
-TEST(FiguresTest, OfTheRun) {
+TEST(FiguresTest, SummarizeTheRun) {
   const RunRecord run = ThreeJobs();
   const Figures want{
       .jobs = 3,
@@ -100,7 +100,7 @@ TEST(FiguresTest, ADeadlineAfterTheEndIsNotMissed) {
   EXPECT_FALSE(FiguresOfJobs(run, {})[2].missed_deadline);
 }
 
-TEST(FiguresTest, OfNothing) {
+TEST(FiguresTest, AreEmptyForARunThatCompletedNothing) {
   const RunRecord empty{.policy = "p", .workload = "w", .gpus = 4, .end = 60'000};
   EXPECT_EQ(FiguresOf(empty, FiguresOfJobs(empty, Isolated)), Figures{});
 

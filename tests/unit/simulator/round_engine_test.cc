@@ -118,7 +118,7 @@ TEST(RunRoundsTest, ATrainingWithAnotherBatchFollowsItsGoodput) {
   EXPECT_EQ((*outcomes)[0].completed_seconds, 60 + 30 + 216 + 75);
 }
 
-TEST(RunRoundsTest, WhatCannotEndIsAnError) {
+TEST(RunRoundsTest, RefusesARunThatCannotEnd) {
   const std::vector<JobSpec> jobs = {Small("a", 0, 1, 8)};
   Scripted policy([](const RoundView& view) { return std::vector<Allocation>(view.jobs.size()); });
   const auto idle = RunRounds(SmallProfiles(), jobs, {.max_seconds = 600}, policy);

@@ -100,7 +100,7 @@ TEST(SimulateOptionsTest, HelpHasExamples) {
   EXPECT_EQ(answer.errors, "");
 }
 
-TEST(SimulateOptionsTest, WhatIsWrongIsSaid) {
+TEST(SimulateOptionsTest, ReportsWrongOptions) {
   const std::vector<std::pair<std::vector<const char*>, std::string>> kCases = {
       {{}, "--workload: is missing; name --workload FILE, --scenario FILE or --snapshot FILE"},
       {{"--workload", "a"}, "--profiles: is missing; name a folder"},
@@ -135,7 +135,7 @@ TEST(SimulateOptionsTest, WhatIsWrongIsSaid) {
   }
 }
 
-TEST(OptionValuesTest, WhatIsWrongIsSaid) {
+TEST(OptionValuesTest, ReportsWrongValues) {
   EXPECT_EQ(ParseResize("often").error().message,
             "is often; write live, or restart:30 for jobs that restart in 30 s");
   EXPECT_THAT(ParseResize("restart:").error().message, HasSubstr("write a duration"));

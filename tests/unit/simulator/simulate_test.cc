@@ -107,7 +107,7 @@ TEST(ScenarioInputTest, AnElasticBatchRaisesTheMaximumThatItLimits) {
   EXPECT_EQ(elastic.jobs[1].view.max_learners, 3);
 }
 
-TEST(ScenarioInputTest, WhatCannotBeSimulatedIsSaid) {
+TEST(ScenarioInputTest, ReportsScenariosThatCannotBeSimulated) {
   ProfileTables tables = SmallTables();
   tables.validations.back().batch = 24;
   const Profiles uneven({Profile(tables)});
@@ -200,7 +200,7 @@ TEST(BaselineRunTest, RoundsAndRestarts) {
   EXPECT_EQ(run->jobs[0].completed, 210'000);
 }
 
-TEST(BaselineRunTest, WhatABaselineDoesNotKnowIsSaid) {
+TEST(BaselineRunTest, ReportsFeaturesThatABaselineDoesNotHave) {
   const Profiles profiles = SmallProfiles();
   const std::string job = "jobs: [{name: a, profile: small, batch: 32, gpus: 5}]\n";
   const std::pair<std::string, std::string> kCases[] = {

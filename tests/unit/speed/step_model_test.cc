@@ -53,7 +53,7 @@ TEST(StepModel, AnExchangeOverTheNetworkIsAsOnOneNodeUntilItIsTried) {
   EXPECT_NEAR(StepModel(steps).Seconds(8, 2, work), 0.3 + 0.5, 1e-6);
 }
 
-TEST(StepModel, WhatWasMeasuredIsBelieved) {
+TEST(StepModel, FollowsTheMeasuredSteps) {
   MeasuredStep slow = ByHand(4);
   slow.step_seconds = 10;
   const std::vector<MeasuredStep> steps = {ByHand(1), ByHand(2), ByHand(3), slow, ByHand(8)};

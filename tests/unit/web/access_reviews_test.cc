@@ -92,7 +92,7 @@ TEST_F(AccessReviewsTest, ATokenIsReviewedOnceForAllWhoShowIt) {
   EXPECT_EQ(got_.back(), Access::kUnknown);
 }
 
-TEST_F(AccessReviewsTest, WhatIsNoTokenIsNotShownToTheServer) {
+TEST_F(AccessReviewsTest, SendsNoInvalidTokenToTheServer) {
   for (const char* text : {"", "a b", "\xff\xfe"}) Ask(text);
   EXPECT_EQ(got_, std::vector(3, Access::kUnknown));
   EXPECT_TRUE(tasks_.empty());
@@ -109,7 +109,7 @@ TEST_F(AccessReviewsTest, FewAreUnderWayAtATime) {
   EXPECT_EQ(tasks_.size(), 1u);
 }
 
-TEST_F(AccessReviewsTest, ASilentServerIsToldOnceAndWithoutTheToken) {
+TEST_F(AccessReviewsTest, ReportsASilentServerOnceAndWithoutTheToken) {
   answer_ = std::unexpected(kube::KubeError(ErrorCode::kTimeout, "sent secret-token: no answer"));
   testing::internal::CaptureStderr();
   for (int i = 0; i < 3; ++i) {
