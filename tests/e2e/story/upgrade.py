@@ -13,7 +13,7 @@ from .waiting import wait
 
 # The commit at which manifests, protocol and C interface got the number 1 (docs/contracts.md). Those before it speak
 # another protocol. After a release, upgrades begin at its commit.
-FROM = "57f75d3cf72e"
+FROM = "da03baa79f11"
 _FORMER_LEARNER = f"localhost/pliant-at/learner:{FROM}"  # the name that ./dev up --commit gives it
 
 _TRAINING = ("alpha", "beta")
