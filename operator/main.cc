@@ -242,7 +242,6 @@ int Run(OperatorOptions options) {
        .pods = {.gpu_resource = options.gpu_resource,
                 .priority_class = options.learner_priority_class,
                 .coordinator_priority_class = options.coordinator_priority_class,
-                .coordinator_image = options.coordinator_image,
                 .coordinator_pull_secrets = options.coordinator_pull_secrets,
                 .coordinator_template = options.coordinator_template,
                 .network = NetworkOf(options),

@@ -237,10 +237,9 @@ struct JobWaiting {
 struct JobObjects {
   std::int64_t coordinator_term = 0;
   std::string coordinator_image;
-  int credentials_version = 1;  // version of how its coordinators prove which job they belong to
   int next_learner = 0;
   // LearnerTemplate::hash of the admitted template, from which its learners were made. Empty: the
-  // job was never admitted, or an operator that kept no hash admitted it.
+  // job was never admitted.
   std::string admitted_template;
 
   bool operator==(const JobObjects&) const = default;

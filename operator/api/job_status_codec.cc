@@ -103,7 +103,6 @@ void ReadStatus(Fields& fields, JobStatus& status) {
   status.gpu_product = fields.String("gpuProduct", "", 63);
   status.objects.coordinator_term = LongCount(fields, "coordinatorTerm");
   status.objects.coordinator_image = fields.String("coordinatorImage", "", 1024);
-  status.objects.credentials_version = fields.Int("credentialsVersion", 1, 1, INT32_MAX);
   status.objects.next_learner = fields.Int("nextLearner", 0, 0, kMaxNextLearner);
   status.objects.admitted_template = fields.String("admittedTemplate", "", 64);
   ReadProgress(fields, status);
@@ -174,8 +173,6 @@ json EncodeStatus(const JobStatus& status) {
       {"gpuProduct", OrNull(status.gpu_product)},
       {"coordinatorTerm", status.objects.coordinator_term},
       {"coordinatorImage", OrNull(status.objects.coordinator_image)},
-      {"credentialsVersion",
-       status.objects.credentials_version > 1 ? json(status.objects.credentials_version) : json()},
       {"nextLearner", status.objects.next_learner},
       {"admittedTemplate", OrNull(status.objects.admitted_template)},
       {"membershipId", OrNull(status.progress.membership_id)},

@@ -240,7 +240,7 @@ void ReflectorSteps::Failed(std::string_view doing, const KubeError& error) {
   } else {
     refusals_began_.reset();
   }
-  // A role of an older version has no right to read the kind.
+  // Then the role has no right to read the kind.
   const bool never_allowed = refused_ && !has_listed_;
   if (options_.kind_is_optional && (error.http_status == 404 || never_allowed)) Missing();
   if (failure_ == error.message) return;

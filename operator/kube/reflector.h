@@ -43,8 +43,8 @@ struct ReflectorOptions {
   std::string field_selector;
   bool stream_lists = true;  // where the server supports it
   // The server may lack the kind, because its custom resource definition is not installed, or may
-  // never have allowed to read it, because our role is of an older version: then there are no
-  // objects of it.
+  // never have allowed to read it, because our role lacks the right: then there are no objects of
+  // it.
   bool kind_is_optional = false;
   ReflectorTiming timing;
 };

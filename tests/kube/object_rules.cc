@@ -46,10 +46,6 @@ void EncodeSecret(json& secret) {
   secret.erase("stringData");
 }
 
-std::string TextInSecret(const json& secret, const std::string& name) {
-  return FromBase64(secret.at("data").at(name)).value();
-}
-
 std::optional<WrongField> FindWrongFieldOfPod(const json& pod) {
   const json containers = pod.value("/spec/containers"_json_pointer, json::array());
   if (containers.empty()) return WrongField{"spec.containers", "Required value"};

@@ -11,7 +11,6 @@ namespace pliant::kube {
 
 // Moves `stringData` to `data` as base64.
 void EncodeSecret(nlohmann::json& secret);
-std::string TextInSecret(const nlohmann::json& secret, const std::string& name);
 
 std::optional<WrongField> FindWrongFieldOfPod(const nlohmann::json& pod);
 // Only the scheduling gates in a pod's spec may change, and they may only be removed.

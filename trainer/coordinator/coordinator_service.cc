@@ -84,19 +84,16 @@ std::vector<HttpRoute> CoordinatorService::ApiRoutes() {
 }
 
 std::vector<HttpRoute> CoordinatorService::StatusRoutes() {
-  std::vector<HttpRoute> routes = ProbeRoutes();  // earlier operators probe this port
-  routes.push_back({.method = "GET", .path = "/progress", .handle = [this](const ServerRequest&) {
-                      return ShowProgress();
-                    }});
-  routes.push_back(
-      {.method = "GET",
-       .path = "/metrics",
-       .handle_later = [this](const ServerRequest&, std::function<void(ServerResponse)> done) {
-         metrics_text_.Get([done = std::move(done)](const std::string& text) {
-           done({.body = text, .content_type = kMetricsContentType});
-         });
-       }});
-  return routes;
+  return {{.method = "GET",
+           .path = "/progress",
+           .handle = [this](const ServerRequest&) { return ShowProgress(); }},
+          {.method = "GET",
+           .path = "/metrics",
+           .handle_later = [this](const ServerRequest&, std::function<void(ServerResponse)> done) {
+             metrics_text_.Get([done = std::move(done)](const std::string& text) {
+               done({.body = text, .content_type = kMetricsContentType});
+             });
+           }}};
 }
 
 // The event loop answers, so an answer shows that the loop is running.

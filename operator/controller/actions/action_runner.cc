@@ -150,9 +150,7 @@ class BatchCalls {
   kube::KubeStatus Do(const CreateSecrets& action) {
     const std::string& service = result_.service ? result_.service->meta.uid : action.service_uid;
     const api::ObjectMeta& job = job_->meta;
-    ASSIGN_OR_RETURN(
-        const JobCredentials credentials,
-        MakeJobCredentials(keys_, job.uid, job_->status.objects.credentials_version, Now()));
+    ASSIGN_OR_RETURN(const JobCredentials credentials, MakeJobCredentials(keys_, job.uid, Now()));
     RETURN_IF_ERROR(CreateSecret(CoordinatorSecret(job, action.term, service, credentials)));
     return CreateSecret(LearnerSecret(job, action.term, service, credentials));
   }

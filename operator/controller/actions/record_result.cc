@@ -2,20 +2,8 @@
 
 #include <span>
 
-#include "base/log.h"
-
 namespace pliant::controller {
 namespace {
-
-void RecordWrite(const Batch& batch, const LastReported& before, const BatchResult& result,
-                 Reporting& reporting) {
-  if (!batch.write_status) return;
-  const api::JobStatus* kept = result.job ? &result.job->status : nullptr;
-  if (!OnStatusWritten(batch.job.status, kept, before, reporting)) return;
-  const api::ObjectMeta& job = batch.job.meta;
-  log::Warning("the CRD of ElasticTrainingJob is older than this operator: apply the newer CRD",
-               {{"job", job.name_space + "/" + job.name}, {"dropped", "status.learnersAsked"}});
-}
 
 void RecordTemplateCheck(const Batch& batch, const BatchResult& result, api::WallTime now,
                          CheckedTemplate& known) {
@@ -32,7 +20,8 @@ void RecordTemplateCheck(const Batch& batch, const BatchResult& result, api::Wal
 
 void RecordResult(const Batch& batch, const LastReported& reported_before, bool unanswered_before,
                   const BatchResult& result, api::WallTime now, JobSoftState& state) {
-  RecordWrite(batch, reported_before, result, state.reporting);
+  // Nothing was reported: the next try must not treat it as old news.
+  if (batch.write_status && !result.job) state.reporting.last = reported_before;
   RecordTemplateCheck(batch, result, now, state.checked_template);
   for (const LookForPod& pod : result.gone) {
     if (!pod.uid.empty()) OnPodGone(pod.uid, state.contacts);

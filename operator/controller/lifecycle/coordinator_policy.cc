@@ -57,24 +57,14 @@ void LeadServiceTo(std::int64_t term, const JobView& view, std::vector<Action>& 
       PointService{.term = term, .resource_version = view.service->meta.resource_version});
 }
 
-const api::Pod* NewestAlive(const JobView& view) {
+}  // namespace
+
+const api::Pod* CurrentCoordinator(const JobView& view) {
   const auto found = std::ranges::find_if(view.coordinators, [&](const api::Pod& pod) {
     return CoordinatorTerm(pod) == view.job->status.objects.coordinator_term && !pod.ended() &&
            !pod.deleting();
   });
   return found == view.coordinators.end() ? nullptr : &*found;
-}
-
-}  // namespace
-
-const api::Pod* CurrentCoordinator(const JobView& view) {
-  const api::Pod* newest = NewestAlive(view);
-  return newest != nullptr && NamesItsJob(*newest) ? newest : nullptr;
-}
-
-bool HasUnprovenCoordinator(const JobView& view) {
-  const api::Pod* newest = NewestAlive(view);
-  return newest != nullptr && !NamesItsJob(*newest);
 }
 
 CoordinatorOutcome DecideCoordinator(const JobView& view, bool needed, WallTime now) {
@@ -109,9 +99,8 @@ CoordinatorOutcome DecideCoordinator(const JobView& view, bool needed, WallTime 
   outcome.actions.emplace_back(PutNetworkPolicies{service});
   outcome.actions.emplace_back(CreateCoordinator{outcome.term});
   DeletePods(view, nullptr,
-             HasUnprovenCoordinator(view)     ? "its certificate does not name its job"
-             : view.coordinator.refused_since ? "it refuses the plans of the present leader"
-                                              : "it does not answer",
+             view.coordinator.refused_since ? "it refuses the plans of the present leader"
+                                            : "it does not answer",
              outcome.actions);
   return outcome;
 }

@@ -16,16 +16,12 @@ struct CoordinatorOutcome {
   std::optional<WallTime> look_again;  // when time alone may change the answer
 };
 
-// The live coordinator of the newest term, if its certificate names the job; else null.
+// The live coordinator of the newest term; null if there is none.
 const api::Pod* CurrentCoordinator(const JobView& view);
-// Whether the newest coordinator is alive, but an operator of version 1 of the credentials
-// (kCredentialsVersion) made it: it cannot prove which job it belongs to, so nothing is sent to it.
-bool HasUnprovenCoordinator(const JobView& view);
 
 // Keeps one coordinator while it is `needed`, none otherwise. A coordinator that is gone, or that
-// does not answer though its program runs, is replaced by one of a higher term, with back-off; one
-// that cannot prove which job it belongs to is replaced at once. The learners continue to train
-// meanwhile.
+// does not answer though its program runs, is replaced by one of a higher term, with back-off. The
+// learners continue to train meanwhile.
 CoordinatorOutcome DecideCoordinator(const JobView& view, bool needed, WallTime now);
 
 }  // namespace pliant::controller

@@ -31,8 +31,7 @@ bool HadCoordinator(const api::JobStatus& before, const api::JobStatus& after) {
   if (before.share.desired_learners == 0) return false;
   const auto is_told = [](const api::JobStatus& status) {
     const std::string problem = ReasonOf(status, kConditionProgressing);
-    return problem == "PlanRefused" || problem == "CoordinatorUnreachable" ||
-           problem == "CoordinatorOutdated";
+    return problem == "PlanRefused" || problem == "CoordinatorUnreachable";
   };
   return before.learners > 0 || is_told(before) || is_told(after);
 }

@@ -231,10 +231,8 @@ void Admit(const JobView& view, const std::optional<JobPlan>& plan, const Lifecy
   outcome.status.training = admission.training;
   outcome.status.objects.admitted_template = present;
   outcome.status.selector = LearnerSelector(view.job->meta);
-  if (outcome.status.objects.coordinator_image.empty()) {
+  if (outcome.status.objects.coordinator_image.empty())
     outcome.status.objects.coordinator_image = options.coordinator_image;
-    outcome.status.objects.credentials_version = kCredentialsVersion;
-  }
 }
 
 void ProvideCoordinator(const JobView& view, int target, const LifecycleOptions& options,
@@ -380,10 +378,7 @@ void FinishOutcome(const JobView& view, const std::optional<JobPlan>& plan, Wall
   const WriteDecision write =
       DecideWrite({.before = before,
                    .after = outcome.status,
-                   .same_reason = plan && reporting.last.reason == plan->decision.reason.code,
-                   .learners_asked_dropped =
-                       reporting.learners_asked_dropped &&
-                       reporting.learners_asked_dropped == outcome.status.progress.learners_asked},
+                   .same_reason = plan && reporting.last.reason == plan->decision.reason.code},
                   view.job->meta.uid, written, now);
   outcome.write_status = write.write;
   reporting.next_progress_write = write.due;

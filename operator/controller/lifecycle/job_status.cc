@@ -287,15 +287,6 @@ WriteDecision DecideWrite(const StatusChange& change, const std::string& uid,
   api::JobStatus without_figures = after;
   without_figures.waiting.attained_gpu_seconds = before.waiting.attained_gpu_seconds;
   without_figures.waiting.recent_service = before.waiting.recent_service;
-  if (change.learners_asked_dropped)
-    without_figures.progress.learners_asked = before.progress.learners_asked;
-  // If an earlier version admitted the job, the hash is only written along with another change.
-  if (before.objects.admitted_template.empty()) without_figures.objects.admitted_template.clear();
-  // Likewise its minimum; also, a server whose CRD lacks the field drops it. The same holds for the
-  // other fields that an earlier version did not write.
-  if (!before.share.admitted_minimum) without_figures.share.admitted_minimum.reset();
-  if (before.share.demand_learners == 0) CopyShareNumbers(before, without_figures);
-  if (before.progress.evaluations.empty()) without_figures.progress.evaluations.clear();
   // These two follow from fields that are news.
   without_figures.gpus = before.gpus;
   without_figures.waiting.since = before.waiting.since;

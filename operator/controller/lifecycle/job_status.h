@@ -32,12 +32,9 @@ struct StatusChange {
   // The plan's reason is the one reported last, perhaps with other numbers: the numbers of all jobs
   // change when a job comes or goes.
   bool same_reason = false;
-  // learnersAsked was written, and the server dropped it.
-  bool learners_asked_dropped = false;
 };
 // Progress alone is written at most every 30 s, with a jitter for each job. A change of
-// attainedGpuSeconds alone is not written: it grows with time. Nor is a field that the server
-// drops: that would never end.
+// attainedGpuSeconds alone is not written: it grows with time.
 struct WriteDecision {
   bool write = false;
   std::optional<WallTime> due;  // when stats are, or may be, to be written

@@ -178,13 +178,6 @@ std::string StartProblemOf(const JobView& view, WallTime now) {
 
 std::optional<Problem> FindProblem(const JobView& view, const std::string& last_failure,
                                    WallTime now) {
-  if (HasUnprovenCoordinator(view)) {
-    return Problem{
-        .reason = "CoordinatorOutdated",
-        .message =
-            "the job's coordinator was made by an earlier version of the operator, and "
-            "its certificate does not name the job: it is being replaced; training continues"};
-  }
   for (const std::vector<api::Pod>* pods : {&view.coordinators, &view.learners}) {
     for (const api::Pod& pod : *pods) {
       if (auto problem = PodProblem(pod, view.soft_state, now)) return problem;

@@ -7,13 +7,12 @@ namespace pliant::controller {
 std::vector<Eviction> ObserveJob(JobView& view, WallTime now) {
   JobSoftState& state = view.soft_state;
   const bool first_look = !state.meter.until;
-  ObserveClaim(*view.job, LearnersAsked(view), now, state.claims);
+  ObserveClaim(*view.job, view.job->status.progress.learners_asked, now, state.claims);
   std::vector<Eviction> evictions = ObserveNodes(view.learners, state.clocks, now, state.nodes);
   ObserveClocks(view, now, state.clocks);
   ObserveResizes(view, first_look, now, state.resizes);
   ForgetMounted(state.clocks, state.mount_causes);
   ObserveContacts(view, first_look, state.contacts);
-  ObserveReported(view.coordinator.progress.get(), state.reporting);
   ObserveService(*view.job, view.learners, view.membership.half_life, now, state.meter);
   ObserveTimes(view.job->status, now, state.times_ahead);
   ObserveTemplate(*view.job, view.learners, state.checked_template);

@@ -28,11 +28,6 @@ std::string NodeOf(const api::Pod& pod) {
   return pod.node_name.empty() ? pod.planned_node : pod.node_name;
 }
 
-std::optional<int> LearnersAsked(const JobView& view) {
-  const std::optional<int>& told = view.job->status.progress.learners_asked;
-  return told ? told : view.soft_state.reporting.learners_asked_dropped;
-}
-
 bool HasLiveLearners(const JobView& view) {
   return !std::ranges::all_of(view.learners, &api::Pod::ended);
 }
@@ -75,11 +70,7 @@ bool IsAdmitted(const api::JobSpec& spec, const api::JobStatus& status) {
   if (admitted == nullptr || admitted->status != api::ConditionStatus::kTrue || !status.training) {
     return false;
   }
-  const api::LearnerTemplate& present = spec.learner_template;
-  // An older operator stored no hash, and admitted only a template that it could read.
-  return status.objects.admitted_template.empty()
-             ? present.error.empty()
-             : status.objects.admitted_template == present.hash;
+  return status.objects.admitted_template == spec.learner_template.hash;
 }
 
 std::optional<WallTime> TimeOf(const JobView& view, const std::optional<WallTime>& in_status) {

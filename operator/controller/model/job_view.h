@@ -60,8 +60,6 @@ bool IsRunning(const api::Pod& learner);
 bool HasStarted(const JobView& view, const api::Pod& learner);
 // The node where it runs or will run; "": not known.
 std::string NodeOf(const api::Pod& pod);
-// The number of learners that the job's program wants to train on; nullopt: any number.
-std::optional<int> LearnersAsked(const JobView& view);
 bool HasLiveLearners(const JobView& view);
 // Whether the job is to hold no GPU: its owner suspends it, or has deleted it. A finalizer may keep
 // a deleted job for any time.

@@ -100,10 +100,6 @@ std::optional<std::int64_t> CoordinatorTerm(const api::Pod& pod) {
   return NumberInLabel<std::int64_t>(pod, kLabelTerm);
 }
 
-bool NamesItsJob(const api::Pod& coordinator) {
-  return NumberInLabel<int>(coordinator, kLabelCredentials).value_or(1) >= kCredentialsVersion;
-}
-
 bool IsControlledBy(const api::ObjectMeta& object, const api::ObjectMeta& job) {
   return object.name_space == job.name_space && object.owner_uid == job.uid &&
          object.owner_name == job.name;

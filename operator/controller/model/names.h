@@ -26,7 +26,6 @@ inline constexpr std::string_view kLabelJobUid = "pliant.dev/job-uid";
 inline constexpr std::string_view kLabelRole = "pliant.dev/role";
 inline constexpr std::string_view kLabelLearner = "pliant.dev/learner";
 inline constexpr std::string_view kLabelTerm = "pliant.dev/term";
-inline constexpr std::string_view kLabelCredentials = "pliant.dev/credentials";
 inline constexpr std::string_view kRoleCoordinator = "coordinator";
 inline constexpr std::string_view kRoleLearner = "learner";
 
@@ -36,12 +35,8 @@ inline constexpr int kMaxLearnerNumber = 1 << 30;
 inline constexpr std::string_view kGate = "pliant.dev/gpu";
 inline constexpr std::string_view kLearnerContainer = "learner";
 inline constexpr std::string_view kCoordinatorContainer = "coordinator";
-// Certificates of version 1 give every coordinator this name; in version 2 it is the domain of the
-// names.
+// The domain of the names in coordinators' certificates (CoordinatorHost).
 inline constexpr std::string_view kCoordinatorDomain = "coordinator.pliant.internal";
-// How a certificate names its coordinator. 1: all have the same name. 2: by its job
-// (CoordinatorHost).
-inline constexpr int kCredentialsVersion = 2;
 inline constexpr std::uint16_t kCoordinatorPort = 8443;
 inline constexpr std::uint16_t kCoordinatorPlainPort = 9090;
 inline constexpr std::uint16_t kCoordinatorProbePort = 8081;
@@ -67,9 +62,6 @@ std::string LearnerSelector(const api::ObjectMeta& job);
 // The number in a pod's learner label, or the term in a coordinator's; nothing if there is none.
 std::optional<int> LearnerNumber(const api::Pod& pod);
 std::optional<std::int64_t> CoordinatorTerm(const api::Pod& pod);
-// Whether the coordinator's certificate names its job. Operators of version 1 did not set the
-// label.
-bool NamesItsJob(const api::Pod& coordinator);
 // Whether `object` is in the job's namespace and says that the job controls it.
 bool IsControlledBy(const api::ObjectMeta& object, const api::ObjectMeta& job);
 // Whether `pod` is as the operator makes it for the job: the job controls it, and it has the labels

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <utility>
 
 namespace pliant::controller {
 
@@ -17,29 +16,6 @@ std::optional<api::WallTime> WhenWriteIsLeft(api::WallTime now, WriteBudget& bud
   if (budget.writes >= 1) return std::nullopt;
   const auto wait = std::chrono::duration<double>((1 - budget.writes) / kPerSecond);
   return now + std::chrono::ceil<std::chrono::seconds>(wait);
-}
-
-void ObserveReported(const Progress* progress, Reporting& reporting) {
-  if (progress != nullptr && progress->total_steps &&
-      progress->learners_asked != reporting.learners_asked_dropped) {
-    reporting.learners_asked_dropped.reset();
-  }
-}
-
-bool OnStatusWritten(const api::JobStatus& sent, const api::JobStatus* kept,
-                     const LastReported& before, Reporting& reporting) {
-  if (kept == nullptr) {
-    // Nothing was reported: the next try must not treat it as old news.
-    reporting.last = before;
-    return false;
-  }
-  if (!sent.progress.learners_asked) return false;
-  if (kept->progress.learners_asked) {
-    reporting.learners_asked_dropped.reset();
-    return false;
-  }
-  return std::exchange(reporting.learners_asked_dropped, sent.progress.learners_asked) !=
-         sent.progress.learners_asked;
 }
 
 }  // namespace pliant::controller

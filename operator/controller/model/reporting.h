@@ -3,7 +3,6 @@
 #include <optional>
 
 #include "operator/api/elastic_training_job.h"
-#include "operator/controller/model/progress.h"
 #include "operator/planner/plan.h"
 
 namespace pliant::controller {
@@ -27,22 +26,11 @@ struct Reporting {
   LastReported last;
   std::optional<api::WallTime> next_progress_write;
   WriteBudget budget;
-  // The number that the program asked for, if the cluster's CRD is older than this operator: it was
-  // written to status, and the server dropped it.
-  std::optional<int> learners_asked_dropped;
   bool operator==(const Reporting&) const = default;
 };
 
 // Refills the budget up to `now`. Returns when a write is available again; nullopt: one is
 // available.
 std::optional<api::WallTime> WhenWriteIsLeft(api::WallTime now, WriteBudget& budget);
-
-// Forgets a dropped number once the program asks for another.
-void ObserveReported(const Progress* progress, Reporting& reporting);
-
-// `sent` was written, and the server stored `kept`; null: the write failed, and what was reported
-// `before` counts again. Returns whether it is news that the server drops learnersAsked.
-bool OnStatusWritten(const api::JobStatus& sent, const api::JobStatus* kept,
-                     const LastReported& before, Reporting& reporting);
 
 }  // namespace pliant::controller

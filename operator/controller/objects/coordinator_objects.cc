@@ -58,7 +58,13 @@ json Container(const api::ElasticTrainingJob& job, std::int64_t term, const std:
         value("PLIANT_MAX_LEARNERS", std::to_string(LearnersEver(job)))}},
       {"ports",
        {{{"name", "coordinator"}, {"containerPort", kCoordinatorPort}},
-        {{"name", "progress"}, {"containerPort", kCoordinatorPlainPort}}}},
+        {{"name", "progress"}, {"containerPort", kCoordinatorPlainPort}},
+        {{"name", "probes"}, {"containerPort", kCoordinatorProbePort}}}},
+      {"livenessProbe",
+       {{"httpGet", {{"path", "/healthz"}, {"port", kCoordinatorProbePort}}},
+        {"periodSeconds", 10},
+        {"timeoutSeconds", 5},
+        {"failureThreshold", 6}}},
       {"resources",
        {{"requests", {{"cpu", "20m"}, {"memory", "64Mi"}}}, {"limits", {{"memory", "256Mi"}}}}},
       {"securityContext",
@@ -70,18 +76,6 @@ json Container(const api::ElasticTrainingJob& job, std::int64_t term, const std:
        {{{"name", "tls"}, {"mountPath", kTlsPath}, {"readOnly", true}},
         {{"name", "state"}, {"mountPath", kStatePath}}}},
   };
-}
-
-// A job keeps the image that it began with, and a coordinator of an earlier version has no separate
-// port for probes: it gets no probe. The operator replaces a coordinator that hangs anyway.
-void AddProbe(json& container, const std::string& image, const PodDefaults& defaults) {
-  if (image != defaults.coordinator_image) return;
-  container["ports"].push_back({{"name", "probes"}, {"containerPort", kCoordinatorProbePort}});
-  container["livenessProbe"] = {
-      {"httpGet", {{"path", "/healthz"}, {"port", kCoordinatorProbePort}}},
-      {"periodSeconds", 10},
-      {"timeoutSeconds", 5},
-      {"failureThreshold", 6}};
 }
 
 json Tolerations() {
@@ -148,15 +142,12 @@ json CoordinatorPod(const api::ElasticTrainingJob& job, std::int64_t term, const
   json metadata = Metadata(job.meta, CoordinatorPodName(job.meta, term), kRoleCoordinator,
                            OwnerReference(job.meta));
   metadata["labels"][std::string(kLabelTerm)] = std::to_string(term);
-  metadata["labels"][std::string(kLabelCredentials)] = std::to_string(kCredentialsVersion);
   // The operator replaces an evicted coordinator, but cluster-autoscaler knows only the controllers
   // of Kubernetes: it would keep the node for the sake of this pod.
   metadata["annotations"] = {{"cluster-autoscaler.kubernetes.io/safe-to-evict", "true"}};
   if (defaults.scrape_annotations) {
     metadata["annotations"].update(ScrapeAnnotations(kCoordinatorPlainPort));
   }
-  json container = Container(job, term, image);
-  AddProbe(container, image, defaults);
   json spec = {
       {"restartPolicy", "Always"},
       {"automountServiceAccountToken", false},
@@ -167,7 +158,7 @@ json CoordinatorPod(const api::ElasticTrainingJob& job, std::int64_t term, const
       {"securityContext",
        {{"runAsNonRoot", true}, {"seccompProfile", {{"type", "RuntimeDefault"}}}}},
       {"tolerations", Tolerations()},
-      {"containers", json::array({std::move(container)})},
+      {"containers", json::array({Container(job, term, image)})},
       // The files belong to root, and any user of the container must read them. No other user is in
       // this pod.
       {"volumes",

@@ -230,17 +230,16 @@ std::string DeriveJobKey(std::string_view master_key, std::string_view job_uid, 
 }
 
 Result<JobCredentials> MakeJobCredentials(const MasterKeys& keys, std::string_view job_uid,
-                                          int version, api::WallTime now) {
+                                          api::WallTime now) {
   if (!IsHostLabel(job_uid)) {
     return Invalid("the job's uid '" + std::string(job_uid) + "' cannot be part of a host name");
   }
-  std::string names = "DNS:" + CoordinatorHost(job_uid);
-  if (version < kCredentialsVersion) names += ",DNS:" + std::string(kCoordinatorDomain);
+  const std::string name = "DNS:" + CoordinatorHost(job_uid);
   ASSIGN_OR_RETURN(const Certificate authority, ReadCertificate(keys.ca_certificate));
   ASSIGN_OR_RETURN(const Key authority_key, ReadKey(keys.ca_key));
   ASSIGN_OR_RETURN(const Key key, MakeKey());
   ASSIGN_OR_RETURN(const Certificate leaf,
-                   MakeLeaf(key.get(), authority.get(), authority_key.get(), names, now));
+                   MakeLeaf(key.get(), authority.get(), authority_key.get(), name, now));
   JobCredentials credentials{
       .ca_certificate = keys.ca_certificate,
       .operator_token = DeriveJobKey(keys.master_key, job_uid, KeyUse::kOperator),

@@ -40,10 +40,9 @@ Status CheckMasterKeys(const MasterKeys& keys);
 // reveals another.
 std::string DeriveJobKey(std::string_view master_key, std::string_view job_uid, KeyUse use);
 
-// Makes a new key, and a certificate for CoordinatorHost that expires with its authority. For a job
-// of `version` 1 (kCredentialsVersion) it is also for the name that all coordinators share, which
-// the learners of such a job ask for. kInvalid if `job_uid` cannot be part of a host name.
+// Makes a new key, and a certificate for CoordinatorHost that expires with its authority. kInvalid
+// if `job_uid` cannot be part of a host name.
 Result<JobCredentials> MakeJobCredentials(const MasterKeys& keys, std::string_view job_uid,
-                                          int version, api::WallTime now);
+                                          api::WallTime now);
 
 }  // namespace pliant::controller

@@ -17,7 +17,6 @@ struct PodDefaults {
   std::string gpu_resource = "nvidia.com/gpu";
   std::string priority_class;              // of learners; "": what the template says, or none
   std::string coordinator_priority_class;  // "": that of learners
-  std::string coordinator_image;           // of this operator's version
   std::vector<std::string> coordinator_pull_secrets;
   std::string coordinator_template;   // JSON, checked (coordinator_template.h); ""
   std::optional<JobNetwork> network;  // none: no network policies are made

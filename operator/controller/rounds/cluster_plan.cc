@@ -39,14 +39,11 @@ bool IsNewsFor(const JobView& view, const planner::Decision& decision, WallTime 
     return true;
   }
   if (view.job->meta.deleted) return false;  // its status tells of the deletion
-  // A job that an earlier version admitted gets its minimum with the next write.
-  const std::optional<int>& minimum = status.share.admitted_minimum;
-  if (minimum && minimum != decision.minimum) return true;
-  const bool same_numbers = decision.demand == 0 ||
-                            status.share.demand_learners == 0 ||  // by an earlier version
-                            (decision.entitled_gpus == status.share.entitled_gpus &&
-                             decision.demand == status.share.demand_learners &&
-                             decision.jobs_before == status.share.jobs_before);
+  if (status.share.admitted_minimum != decision.minimum) return true;
+  const bool same_numbers =
+      decision.demand == 0 || (decision.entitled_gpus == status.share.entitled_gpus &&
+                               decision.demand == status.share.demand_learners &&
+                               decision.jobs_before == status.share.jobs_before);
   const Reporting& reporting = view.soft_state.reporting;
   const bool waits = reporting.next_progress_write && now < *reporting.next_progress_write &&
                      reporting.last.reason == decision.reason.code;

@@ -173,7 +173,7 @@ planner::JobView PlannerView(const JobView& view) {
   planned.deleted = job.meta.deleted.has_value();
   planned.pool = view.membership.pool;
   planned.queue_refusal = view.membership.refusal;
-  planned.learners_asked = LearnersAsked(view);
+  planned.learners_asked = job.status.progress.learners_asked;
   if (training) {
     planned.training.logical_shards = training->logical_shards;
     planned.training.reproducibility = training->reproducibility;

@@ -248,8 +248,7 @@ std::string FakeCluster::Listen(const api::Pod& pod) {
   Coordinator& coordinator = coordinators_[address];
   coordinator.job_uid = pod.meta.owner_uid;
   coordinator.term = std::stoll(LabelOf(pod, controller::kLabelTerm));
-  const auto credentials = controller::MakeJobCredentials(keys_, coordinator.job_uid,
-                                                          controller::kCredentialsVersion, Now());
+  const auto credentials = controller::MakeJobCredentials(keys_, coordinator.job_uid, Now());
   CHECK(credentials.has_value(), "the operator's keys make credentials");
   const std::filesystem::path folder = folder_ / coordinator.job_uid;
   const TlsFiles tls{.certificate = folder / "tls.crt", .key = folder / "tls.key"};

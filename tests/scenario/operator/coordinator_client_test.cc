@@ -46,7 +46,7 @@ class CoordinatorClientTest : public testing::TestWithParam<Way> {
     const auto keys = MakeMasterKeys(Now());
     ASSERT_TRUE(keys) << keys.error();
     keys_ = *keys;
-    const auto credentials = MakeJobCredentials(keys_, "uid-1", kCredentialsVersion, Now());
+    const auto credentials = MakeJobCredentials(keys_, "uid-1", Now());
     ASSERT_TRUE(credentials) << credentials.error();
     folder_ = std::filesystem::temp_directory_path() /
               ("pliant-coordinator-client-" + std::to_string(getpid()));
@@ -135,31 +135,29 @@ TEST_P(CoordinatorClientTest, TrustsNoOtherAuthority) {
 // A token that was sent is disclosed, whatever the answer. So the handshake itself has to fail.
 TEST_P(CoordinatorClientTest, AnotherJobsTokenIsRefused) {
   HttpCoordinatorClient client(keys_, connect_);
-  for (const int version : {1, kCredentialsVersion}) {
-    const auto credentials = MakeJobCredentials(keys_, "uid-1", version, Now());
-    ASSERT_TRUE(credentials) << credentials.error();
-    TlsListener coordinator(credentials->certificate, credentials->key);
-    const auto call = [&](const std::string& uid) {
-      CoordinatorAddress address = Address(uid);
-      address.host = "127.0.0.1";
-      address.port = coordinator.port();
-      return client.GetProgress(address).error();
-    };
-    const Error refused = call("uid-2");
-    EXPECT_EQ(refused.code, ErrorCode::kUnavailable);
-    EXPECT_THAT(refused.message, HasSubstr("not for this host name"));
-    EXPECT_EQ(coordinator.Next(), TlsListener::Heard{}) << "version " << version;
-    // To the right coordinator the token is sent.
-    call("uid-1");
-    EXPECT_THAT(coordinator.Next().text,
-                AllOf(StartsWith("GET /v1/progress"), HasSubstr(credentials->operator_token)));
-  }
+  const auto credentials = MakeJobCredentials(keys_, "uid-1", Now());
+  ASSERT_TRUE(credentials) << credentials.error();
+  TlsListener coordinator(credentials->certificate, credentials->key);
+  const auto call = [&](const std::string& uid) {
+    CoordinatorAddress address = Address(uid);
+    address.host = "127.0.0.1";
+    address.port = coordinator.port();
+    return client.GetProgress(address).error();
+  };
+  const Error refused = call("uid-2");
+  EXPECT_EQ(refused.code, ErrorCode::kUnavailable);
+  EXPECT_THAT(refused.message, HasSubstr("not for this host name"));
+  EXPECT_EQ(coordinator.Next(), TlsListener::Heard{});
+  // To the right coordinator the token is sent.
+  call("uid-1");
+  EXPECT_THAT(coordinator.Next().text,
+              AllOf(StartsWith("GET /v1/progress"), HasSubstr(credentials->operator_token)));
 }
 
 TEST_P(CoordinatorClientTest, SpeaksNoOlderTls) {
   HttpCoordinatorClient client(keys_, connect_);
   for (const int newest : {TLS1_2_VERSION, TLS1_3_VERSION}) {
-    const auto credentials = MakeJobCredentials(keys_, "uid-1", kCredentialsVersion, Now());
+    const auto credentials = MakeJobCredentials(keys_, "uid-1", Now());
     ASSERT_TRUE(credentials);
     TlsListener coordinator(credentials->certificate, credentials->key, newest);
     CoordinatorAddress address = Address();

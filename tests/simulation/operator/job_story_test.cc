@@ -158,39 +158,6 @@ TEST_F(OperatorStory, ALostCoordinatorIsReplacedWhileTrainingContinues) {
   EXPECT_THAT(world.events, Contains("one: CoordinatorReplaced"));
 }
 
-// Restores the job to the form of an older operator, which used one certificate name for all
-// coordinators.
-void MakeOlder(StoryWorld& world, const std::string& job) {
-  world.server.Change(PathOf(job),
-                      [](Json& object) { object["status"].erase("credentialsVersion"); });
-  for (const char* role : {"learner", "coordinator"}) {
-    for (const std::string& pod : world.PodsOf(job, role)) {
-      world.server.Change(pod, [](Json& object) {
-        object["metadata"]["labels"].erase(std::string(controller::kLabelCredentials));
-      });
-    }
-  }
-}
-
-TEST_F(OperatorStory, AnUpgradeReplacesCoordinatorsThatCannotProveTheirJob) {
-  world.Submit("one");
-  ASSERT_TRUE(world.ReachSizes({{"one", 8}}));
-  world.KillOperator();
-  MakeOlder(world, "one");
-  ASSERT_TRUE(world.Reach([&] { return world.HasCoordinator("one", 2); }));
-  world.Submit("two");
-  ASSERT_TRUE(world.ReachSizes({{"one", 4}, {"two", 4}}))
-      << "the new coordinator receives the plan";
-  EXPECT_EQ(world.Term("one"), 2) << "it was replaced once";
-  EXPECT_EQ(world.Term("two"), 1);
-  EXPECT_THAT(world.events, Contains("one: CoordinatorOutdated"));
-  EXPECT_THAT(world.events, Contains("one: CoordinatorReplaced"));
-  EXPECT_EQ(world.CountPods("one", "coordinator"), 1);
-  EXPECT_EQ(world.Status("one").value("restarts", -1), 0);
-  EXPECT_EQ(world.NamesOfCoordinator("one").size(), 2U) << "its learners know only the old name";
-  EXPECT_EQ(world.NamesOfCoordinator("two").size(), 1U);
-}
-
 TEST_F(OperatorStory, AProgramThatAlwaysFailsFailsItsJobAndHarmsNoOther) {
   world.Submit("good", {{"elastic", {{"maxLearners", 4}}}});
   ASSERT_TRUE(world.ReachSizes({{"good", 4}}));

@@ -129,32 +129,12 @@ TEST_F(OperatorStory, GpusOfLearnersWhoseGatesAreRefusedGoToAnother) {
   ASSERT_TRUE(world.ReachSizes({{"denied", 4}, {"other", 4}}));
 }
 
-// The operator is upgraded before the CRD: the server drops a new field that the operator writes.
-TEST_F(OperatorStory, AFieldThatTheClusterDoesNotKnowYetIsNotWrittenForEver) {
-  constexpr const char* kDefinition =
-      "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/elastictrainingjobs.pliant.dev";
-  const Json upgraded = *world.server.Find(kDefinition);
-  world.server.Change(kDefinition, [](Json& definition) {
-    Json& schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
-    ASSERT_EQ(schema["properties"]["status"]["properties"].erase("learnersAsked"), 1U);
-  });
+TEST_F(OperatorStory, AProgramsRequestIsInStatusUntilItWantsAllLearnersAgain) {
   const auto ask_for = [&](std::optional<int> learners) {
     world.trainings.Define("one", {.steps = kLong.steps, .learners_asked = learners});
   };
   world.Submit("one", {{"elastic", {{"maxLearners", 4}}}});
   ASSERT_TRUE(world.ReachSizes({{"one", 4}}));
-  ask_for(2);
-  ASSERT_TRUE(world.ReachSizes({{"one", 2}})) << "the request takes effect without the field";
-  world.loop.RunFor(5s);
-  const int before = world.Writes();
-  world.loop.RunFor(100s);
-  EXPECT_LE(world.Writes() - before, 4) << "progress is written at most every 30 s";
-  EXPECT_EQ(world.Learners("one"), 2);
-  EXPECT_FALSE(world.Status("one").contains("learnersAsked")) << "the server drops the field";
-  ask_for({});  // all learners again
-  ASSERT_TRUE(world.ReachSizes({{"one", 4}}));
-  // The CRD is upgraded too.
-  world.server.Change(kDefinition, [&](Json& definition) { definition = upgraded; });
   ask_for(3);
   ASSERT_TRUE(world.ReachSizes({{"one", 3}}));
   EXPECT_EQ(world.Status("one").value("learnersAsked", 0), 3);

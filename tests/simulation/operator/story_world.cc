@@ -7,7 +7,6 @@
 #include "operator/controller/model/names.h"
 #include "tests/kube/object_rules.h"
 #include "tests/simulation/operator/objects.h"
-#include "tests/unit/certificate_names.h"
 
 namespace pliant::operator_sim {
 
@@ -46,16 +45,6 @@ bool StoryWorld::HasCoordinator(const std::string& job, int term) const {
   return std::ranges::any_of(PodsOf(job, controller::kRoleCoordinator), [&](const auto& pod) {
     return LabelOf(*server.Find(pod), controller::kLabelTerm) == std::to_string(term);
   });
-}
-
-std::set<std::string> StoryWorld::NamesOfCoordinator(const std::string& job) const {
-  const std::string of_term = Format("-coordinator-{}", Term(job));
-  for (const auto& [path, secret] :
-       server.All(Format("/api/v1/namespaces/{}/secrets", kNamespace))) {
-    if (JobOf(*secret) != job || !path.ends_with(of_term)) continue;
-    return NamesOf(kube::TextInSecret(*secret, "tls.crt"));
-  }
-  return {};
 }
 
 bool StoryWorld::ReachSizes(const std::map<std::string, int>& sizes) {

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <set>
 #include <string>
 #include <string_view>
 
@@ -38,8 +37,6 @@ class StoryWorld : public World {
   // Whether the job has a coordinator of this term.
   bool HasCoordinator(const std::string& job, int term) const;
   int Term(const std::string& job) const { return Status(job).value("coordinatorTerm", 0); }
-  // The names in the certificate of the job's coordinator.
-  std::set<std::string> NamesOfCoordinator(const std::string& job) const;
   // Writes of the operator, without writes to its lease and dry runs.
   int Writes() const { return writes_besides_lease() - dry_runs(); }
 

@@ -224,7 +224,6 @@ JobStatus FullStatus() {
       .gpu_product = "NVIDIA-L4",
       .objects = {.coordinator_term = 2,
                   .coordinator_image = "pliant:1",
-                  .credentials_version = 2,
                   .next_learner = 11,
                   .admitted_template = "0a1b"},
       .progress =

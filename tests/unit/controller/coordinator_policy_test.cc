@@ -73,29 +73,6 @@ TEST(CoordinatorPolicy, ReplacesACoordinatorThatRunsAndDoesNotAnswer) {
                                    testing::Field(&DeletePod::pod, "digits-1a2b3-coordinator-1"))));
 }
 
-TEST(CoordinatorPolicy, OneThatCannotProveItsJobIsReplacedAtOnce) {
-  JobView view = TrainingView(2);
-  EXPECT_FALSE(HasUnprovenCoordinator(view));
-  view.coordinators = {UnprovenCoordinator(1)};
-  EXPECT_TRUE(HasUnprovenCoordinator(view));
-  EXPECT_EQ(CurrentCoordinator(view), nullptr) << "it must not be called";
-  const CoordinatorOutcome outcome = DecideCoordinator(view, true, At(10));
-  EXPECT_EQ(outcome.term, 2);
-  EXPECT_THAT(outcome.actions,
-              ElementsAre(Action(PointService{.term = 2, .resource_version = "9"}),
-                          Action(CreateSecrets{2, "service-uid"}),
-                          Action(PutNetworkPolicies{"service-uid"}), Action(CreateCoordinator{2}),
-                          Action(DeletePod{.pod = "digits-1a2b3-coordinator-1",
-                                           .uid = "coordinator-uid-1",
-                                           .why = "its certificate does not name its job"})));
-  // Only once, and not for a coordinator of an earlier term.
-  Edit(view.job).status.objects.coordinator_term = 2;
-  view.coordinators = {UnprovenCoordinator(1), Coordinator(2)};
-  view.service = Shared(ServiceFor(2));
-  EXPECT_FALSE(HasUnprovenCoordinator(view));
-  EXPECT_EQ(DecideCoordinator(view, true, At(11)).term, 2);
-}
-
 TEST(CoordinatorPolicy, OneThatCannotStartIsNotReplaced) {
   JobView view = TrainingView(2);
   view.coordinators = {Coordinator(1, /*running=*/false)};

@@ -13,7 +13,6 @@
 #include <openssl/x509v3.h>
 
 #include "operator/controller/objects/coordinator_objects.h"
-#include "tests/unit/certificate_names.h"
 #include "tests/unit/controller/job_fixture.h"
 
 namespace pliant::controller {
@@ -28,6 +27,25 @@ Certificate Read(const std::string& pem) {
   const std::unique_ptr<BIO, decltype(&BIO_free_all)> bio(
       BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())), &BIO_free_all);
   return {PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr), &X509_free};
+}
+
+// Returns the DNS names in a certificate (PEM).
+std::set<std::string> NamesOf(const std::string& certificate_pem) {
+  const Certificate certificate = Read(certificate_pem);
+  if (certificate == nullptr) return {"no certificate"};
+  const std::unique_ptr<GENERAL_NAMES, decltype(&GENERAL_NAMES_free)> names(
+      static_cast<GENERAL_NAMES*>(
+          X509_get_ext_d2i(certificate.get(), NID_subject_alt_name, nullptr, nullptr)),
+      &GENERAL_NAMES_free);
+  std::set<std::string> found;
+  for (int i = 0; i < sk_GENERAL_NAME_num(names.get()); ++i) {
+    const GENERAL_NAME* name = sk_GENERAL_NAME_value(names.get(), i);
+    if (name->type != GEN_DNS) continue;
+    const ASN1_IA5STRING* text = name->d.dNSName;
+    found.emplace(reinterpret_cast<const char*>(ASN1_STRING_get0_data(text)),
+                  static_cast<std::size_t>(ASN1_STRING_length(text)));
+  }
+  return found;
 }
 
 // Verifies like a TLS client that trusts only this authority.
@@ -47,18 +65,18 @@ bool Verifies(const std::string& ca, const std::string& leaf, const char* host) 
 }
 
 constexpr const char* kHost = "1a2b3c4d-0000.coordinator.pliant.internal";
-constexpr const char* kHostOfAll = "coordinator.pliant.internal";
 
 TEST(Credentials, ACoordinatorIsKnownByTheNameOfItsJob) {
   const auto now = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
   const auto keys = MakeMasterKeys(now);
   ASSERT_TRUE(keys) << keys.error();
   EXPECT_TRUE(CheckMasterKeys(*keys));
-  const auto job = MakeJobCredentials(*keys, kUid, kCredentialsVersion, now);
+  const auto job = MakeJobCredentials(*keys, kUid, now);
   ASSERT_TRUE(job) << job.error();
   EXPECT_TRUE(Verifies(job->ca_certificate, job->certificate, kHost));
-  for (const char* other : {"5e6f7a8b-0000.coordinator.pliant.internal", kHostOfAll,
-                            "pliant coordinator", "10.0.0.7"}) {
+  EXPECT_THAT(NamesOf(job->certificate), ElementsAre(kHost));
+  for (const char* other : {"5e6f7a8b-0000.coordinator.pliant.internal",
+                            "coordinator.pliant.internal", "pliant coordinator", "10.0.0.7"}) {
     EXPECT_FALSE(Verifies(job->ca_certificate, job->certificate, other)) << other;
   }
   const auto others = MakeMasterKeys(now);
@@ -66,26 +84,16 @@ TEST(Credentials, ACoordinatorIsKnownByTheNameOfItsJob) {
   EXPECT_FALSE(Verifies(others->ca_certificate, job->certificate, kHost));
 }
 
-TEST(Credentials, CoordinatorsOfOlderJobsKeepTheSharedName) {
-  const auto keys = MakeMasterKeys(At(0));
-  ASSERT_TRUE(keys);
-  const auto names_of = [&](int version) {
-    return NamesOf(MakeJobCredentials(*keys, kUid, version, At(0))->certificate);
-  };
-  EXPECT_THAT(names_of(1), ElementsAre(kHost, kHostOfAll));
-  EXPECT_THAT(names_of(2), ElementsAre(kHost));
-}
-
 TEST(Credentials, AUidThatIsNoPartOfAHostNameIsRefused) {
   const auto keys = MakeMasterKeys(At(0));
   ASSERT_TRUE(keys);
   for (const std::string& uid : {std::string(), std::string("a,DNS:b"), std::string("a.b"),
                                  std::string("*"), std::string(64, 'a'), std::string("a\0b", 3)}) {
-    const auto made = MakeJobCredentials(*keys, uid, kCredentialsVersion, At(0));
+    const auto made = MakeJobCredentials(*keys, uid, At(0));
     ASSERT_FALSE(made) << uid;
     EXPECT_EQ(made.error().code, ErrorCode::kInvalid);
   }
-  EXPECT_TRUE(MakeJobCredentials(*keys, std::string(63, 'a'), kCredentialsVersion, At(0)));
+  EXPECT_TRUE(MakeJobCredentials(*keys, std::string(63, 'a'), At(0)));
 }
 
 TEST(Credentials, KeysFollowFromMasterKeyUidAndUse) {
@@ -107,7 +115,7 @@ TEST(Credentials, KeysFollowFromMasterKeyUidAndUse) {
 TEST(Credentials, EachEndHoldsNoMoreThanItNeeds) {
   const auto keys = MakeMasterKeys(At(0));
   ASSERT_TRUE(keys);
-  const auto credentials = MakeJobCredentials(*keys, kUid, kCredentialsVersion, At(0));
+  const auto credentials = MakeJobCredentials(*keys, kUid, At(0));
   ASSERT_TRUE(credentials) << credentials.error();
   const std::string coordinators = CoordinatorSecret(NewJob().meta, 1, "s", *credentials).dump();
   const std::string learners = LearnerSecret(NewJob().meta, 1, "s", *credentials).dump();
@@ -169,13 +177,11 @@ TEST(CoordinatorObjects, HoldWhatTheContractSays) {
             nlohmann::json({{"cluster-autoscaler.kubernetes.io/safe-to-evict", "true"}}));
   const auto pod = CoordinatorPod(job, 3, "pliant:1",
                                   {.priority_class = "low",
-                                   .coordinator_image = "pliant:1",
                                    .coordinator_pull_secrets = {"key", "other"},
                                    .scrape_annotations = true});
   EXPECT_EQ(pod["metadata"]["annotations"]["prometheus.io/port"], "9090");
   EXPECT_EQ(pod.at("/metadata/name"_json_pointer), "digits-1a2b3-coordinator-3");
   EXPECT_EQ(pod.at("/metadata/labels/pliant.dev~1term"_json_pointer), "3");
-  EXPECT_EQ(pod.at("/metadata/labels/pliant.dev~1credentials"_json_pointer), "2");
   EXPECT_EQ(pod.at("/spec/priorityClassName"_json_pointer), "low");
   const auto& container = pod.at("/spec/containers/0"_json_pointer);
   EXPECT_EQ(container.at("image"), "pliant:1");
@@ -191,12 +197,6 @@ TEST(CoordinatorObjects, HoldWhatTheContractSays) {
   EXPECT_EQ(pod.at("/spec/imagePullSecrets"_json_pointer),
             nlohmann::json::parse(R"([{"name": "key"}, {"name": "other"}])"));
   EXPECT_FALSE(CoordinatorPod(job, 3, "pliant:1", {}).at("spec").contains("imagePullSecrets"));
-
-  // The job started with the image of an earlier version, which does not have that port.
-  const auto earlier = CoordinatorPod(job, 3, "pliant:0", {.coordinator_image = "pliant:1"});
-  const auto& probed = earlier.at("/spec/containers/0"_json_pointer);
-  EXPECT_FALSE(probed.contains("livenessProbe"));
-  EXPECT_EQ(probed.at("ports").size(), 2u);
 }
 
 }  // namespace

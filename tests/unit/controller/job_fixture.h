@@ -50,6 +50,7 @@ inline api::ElasticTrainingJob AdmittedJob(int desired) {
   job.status.selector = LearnerSelector(job.meta);
   job.status.objects.coordinator_term = 1;
   job.status.objects.coordinator_image = "pliant:1";
+  job.status.objects.admitted_template = job.spec.learner_template.hash;
   job.status.share.desired_learners = desired;
   job.status.objects.next_learner = desired;
   SetCondition(job.status, kConditionAdmitted, {api::ConditionStatus::kTrue, "Admitted", "ok"}, 1,
@@ -124,8 +125,7 @@ inline api::Pod Coordinator(std::int64_t term, bool running = true) {
               .resource_version = "8",
               .labels = {{std::string(kLabelJobUid), job.uid},
                          {std::string(kLabelRole), std::string(kRoleCoordinator)},
-                         {std::string(kLabelTerm), std::to_string(term)},
-                         {std::string(kLabelCredentials), std::to_string(kCredentialsVersion)}},
+                         {std::string(kLabelTerm), std::to_string(term)}},
               .owner_uid = job.uid,
               .owner_name = job.name};
   pod.node_name = "cpu-1";
@@ -133,13 +133,6 @@ inline api::Pod Coordinator(std::int64_t term, bool running = true) {
   pod.containers = {{.name = "coordinator", .running = running}};
   if (running) pod.containers[0].running_since = At(0);
   pod.phase = running ? api::PodPhase::kRunning : api::PodPhase::kPending;
-  return pod;
-}
-
-// The pod of an older operator, which used one certificate name for all coordinators.
-inline api::Pod UnprovenCoordinator(std::int64_t term) {
-  api::Pod pod = Coordinator(term);
-  pod.meta.labels.erase(std::string(kLabelCredentials));
   return pod;
 }
 

@@ -63,15 +63,13 @@ TEST(JobLifecycle, ANewJobIsCheckedThenAdmitted) {
   EXPECT_THAT(outcome.actions, IsEmpty());
   EXPECT_EQ(outcome.status.training->logical_shards, 32);
   EXPECT_EQ(outcome.status.objects.coordinator_image, "pliant:2");
-  EXPECT_EQ(outcome.status.objects.credentials_version, kCredentialsVersion);
   EXPECT_EQ(outcome.status.selector, LearnerSelector(view.job->meta));
   EXPECT_THAT(EventReasons(view, outcome), Contains("Admitted"));
   Apply(outcome, view);
   EXPECT_TRUE(IsPlanned(view));
 }
 
-// Its learners are of an older version too, and know only the old name of their coordinator.
-TEST(JobLifecycle, AJobThatWasAdmittedByAnOlderOperatorKeepsItsKindOfCredentials) {
+TEST(JobLifecycle, AJobKeepsItsCoordinatorsImage) {
   JobView view{.job = Shared(AdmittedJob(0))};
   Edit(view.job).spec.suspend = true;
   Apply(ReconcileJob(view, std::nullopt, kOptions, At(1)), view);
@@ -81,7 +79,6 @@ TEST(JobLifecycle, AJobThatWasAdmittedByAnOlderOperatorKeepsItsKindOfCredentials
   const Outcome resumed = ReconcileJob(view, std::nullopt, kOptions, At(2));
   EXPECT_TRUE(IsAdmitted(view.job->spec, resumed.status));
   EXPECT_EQ(resumed.status.objects.coordinator_image, "pliant:1");
-  EXPECT_EQ(resumed.status.objects.credentials_version, 1);
 }
 
 TEST(JobLifecycle, AdmissionAndTheFirstPlanAreOneWrite) {
@@ -178,7 +175,7 @@ TEST(JobEvents, ASuspensionThatHadNoLearnersDoesNotSayThatTheyLeft) {
   EXPECT_EQ(EventsOf(before, after).at(0).note, "all learners have left");
 }
 
-TEST(JobLifecycle, ChangedSharesOfOthersAreReportedLater) {
+TEST(JobLifecycle, TheSharesOfOthersAreToldLater) {
   JobView view = TrainingView(3);
   JobPlan plan = Keep(view);
   plan.decision.reason = {planner::ReasonCode::kFairShare, "3 of 8 GPUs: 1/3"};
@@ -200,7 +197,7 @@ TEST(JobLifecycle, ChangedSharesOfOthersAreReportedLater) {
 }
 
 // The operator that saw the suspension in between may no longer run.
-TEST(JobLifecycle, ATemplateThatWasChangedUnseenIsAdmittedAgain) {
+TEST(JobLifecycle, ATemplateThatWasChangedUnseenIsAdmittedAnew) {
   JobView view = TrainingView(2);
   Edit(view.job).status.objects.admitted_template = "of another template";
   EXPECT_FALSE(IsAdmitted(view.job->spec, view.job->status));
@@ -224,19 +221,7 @@ TEST(JobLifecycle, ATemplateThatWasChangedUnseenIsAdmittedAgain) {
   EXPECT_EQ(outcome.status.conditions[0].reason, "Admitted");
 }
 
-TEST(JobLifecycle, AJobOfAnEarlierVersionStaysAdmitted) {
-  JobView view = TrainingView(2);
-  ASSERT_EQ(view.job->status.objects.admitted_template, "");
-  EXPECT_TRUE(IsAdmitted(view.job->spec, view.job->status));
-  const JobPlan plan = Keep(view);
-  Apply(ReconcileJob(view, plan, kOptions, At(5)), view);
-  Edit(view.job).status.objects.admitted_template.clear();  // as if the CRD did not have the field
-  const Outcome outcome = ReconcileJob(view, plan, kOptions, At(6));
-  EXPECT_EQ(outcome.status.objects.admitted_template, view.job->spec.learner_template.hash);
-  EXPECT_FALSE(outcome.write_status) << "it is written together with the next change";
-}
-
-TEST(JobLifecycle, ASpecThatIsNotUnderstoodIsReported) {
+TEST(JobLifecycle, ASpecThatIsNotUnderstoodIsTold) {
   JobView view{.job = Shared(NewJob()), .unreadable = "spec.priority: not a whole number"};
   Edit(view.job).unreadable = view.unreadable;
   Outcome outcome = ReconcileJob(view, std::nullopt, kOptions, At(1));
@@ -264,7 +249,7 @@ TEST(JobLifecycle, ASpecThatIsNotUnderstoodIsReported) {
   EXPECT_EQ(api::FindCondition(outcome.status, "Readable")->status, api::ConditionStatus::kTrue);
 }
 
-TEST(JobLifecycle, ASpecBeyondItsLimitsIsReportedUntilItIsChanged) {
+TEST(JobLifecycle, ThatLessHoldsThanItAsksForIsToldAndTakenBack) {
   JobView view = TrainingView(2);
   Edit(view.job).spec.limited = "resize.minRuntimeSeconds counts as 600, not as 86400";
   Outcome outcome = ReconcileJob(view, Keep(view), kOptions, At(1));
@@ -288,7 +273,7 @@ TEST(JobLifecycle, ASpecBeyondItsLimitsIsReportedUntilItIsChanged) {
             nullptr);
 }
 
-TEST(JobLifecycle, ARefusedTemplateIsReportedOnce) {
+TEST(JobLifecycle, ARefusedTemplateIsToldOnce) {
   JobView view{.job = Shared(NewJob())};
   view.soft_state.checked_template.check =
       TemplateCheck{.generation = 1, .message = "spec.containers: required", .again_at = At(100)};
@@ -391,7 +376,7 @@ TEST(JobLifecycle, AnEditIsSeenInEveryConditionAndWrittenOnce) {
   }
 }
 
-TEST(JobLifecycle, AnEditedJobKeepsItsAdmittedConditionUntilItIsChecked) {
+TEST(JobLifecycle, WhetherAnEditedJobIsAdmittedIsOpenUntilItWasChecked) {
   JobView view{.job = Shared(NewJob())};
   view.soft_state.checked_template.check =
       TemplateCheck{.generation = 1, .message = "no such class", .again_at = At(100)};
@@ -426,7 +411,7 @@ TEST(JobLifecycle, FiguresWaitForTheirTurnAndSizesDoNot) {
   EXPECT_EQ(outcome.status.phase, api::JobPhase::kRecovering);
 }
 
-TEST(JobLifecycle, AShrinkIsSentToTheCoordinatorNotToThePods) {
+TEST(JobLifecycle, AShrinkIsToldToTheCoordinatorNotToThePods) {
   JobView view = TrainingView(4);
   Apply(ReconcileJob(view, Keep(view), kOptions, At(5)), view);
   JobPlan plan = Keep(view);
@@ -441,7 +426,7 @@ TEST(JobLifecycle, AShrinkIsSentToTheCoordinatorNotToThePods) {
   EXPECT_THAT(EventReasons(view, outcome), Contains("Resizing"));
 }
 
-TEST(JobLifecycle, AFailedCheckpointIsReportedOnceAndCleared) {
+TEST(JobLifecycle, ThatCheckpointsAreNotWrittenIsToldOnceAndTakenBack) {
   JobView view = TrainingView(2);
   Apply(ReconcileJob(view, Keep(view), kOptions, At(5)), view);
   EXPECT_EQ(api::FindCondition(view.job->status, kConditionCheckpointsWritten), nullptr)
@@ -562,7 +547,7 @@ TEST(JobLifecycle, APermanentExitCodeFailsTheJob) {
 }
 
 // A wrong argument makes all learners fail at once, some of them after the job has failed.
-TEST(JobLifecycle, ThreeOfManyLearnersThatFailAtOnceAreKept) {
+TEST(JobLifecycle, OfManyThatFailAtOnceThreeAreKept) {
   JobView view = TrainingView(64);
   for (int number = 0; number < 32; ++number) {
     view.learners[number] = Ended(view.learners[number], 2, "usage: train");
@@ -614,7 +599,7 @@ TEST(JobLifecycle, AFailureIsCountedAndTold) {
   EXPECT_TRUE(IsTrue(outcome.status, kConditionProgressing));
 }
 
-TEST(JobLifecycle, AFailureThatTheCoordinatorTakesBackIsCleared) {
+TEST(JobLifecycle, WhatTheCoordinatorTellsOfAFailureIsTakenBackWithIt) {
   JobView view = TrainingView(2);
   view.learners[1] = Ended(view.learners[1], 1, "no data");
   Edit(view.coordinator.progress).problem_reason = "LearnerFailed";
@@ -631,7 +616,7 @@ TEST(JobLifecycle, AFailureThatTheCoordinatorTakesBackIsCleared) {
   EXPECT_TRUE(IsTrue(outcome.status, kConditionProgressing));
 }
 
-TEST(JobLifecycle, ASuspendedJobDrainsThenReleasesItsCoordinator) {
+TEST(JobLifecycle, ASuspendedJobDrainsThenGivesUpItsCoordinator) {
   JobView view = TrainingView(2);
   Edit(view.job).spec.suspend = true;
   Edit(view.job).meta.generation = 2;

@@ -197,8 +197,6 @@ TEST(JobStatus, NumbersOfTheShareAreWrittenWithOtherFigures) {
   after.share.jobs_before = 2;
   EXPECT_FALSE(DecideWrite({.before = before, .after = after}, "u", At(0), At(1)).write);
   EXPECT_TRUE(DecideWrite({.before = before, .after = after}, "u", At(0), At(60)).write);
-  // A server that drops them is not asked forever.
-  EXPECT_FALSE(DecideWrite({.before = {}, .after = after}, "u", At(0), At(60)).write);
 }
 
 struct ProblemCase {
@@ -303,12 +301,6 @@ TEST(Problems, TheMostTellingOneIsReported) {
          view.coordinator.reachable = false;
        },
        "", ""},
-      {"made by an older operator",
-       [](JobView& view) {
-         view.coordinators = {UnprovenCoordinator(1)};
-         view.coordinator = {};
-       },
-       "it crashed", "CoordinatorOutdated"},
       {"refused", [](JobView& view) { view.soft_state.refusals.message = "exceeded quota"; }, "",
        "RefusedByServer"},
       {"not answered for",
