@@ -63,6 +63,20 @@ void AddReplay(CLI::App& app, replay::ReplayOptions& replay, std::string& output
     });
 }
 
+// Tests of real processes start several operators on one machine, and do not wait for a lease of
+// the usual time. An installation has no use for these.
+void AddTestOptions(CLI::App& app, OperatorOptions& options) {
+  constexpr const char* kGroup = "For tests";
+  app.add_option("--debug-port", options.debug_port,
+                 "Port of /debug/snapshot and /debug/explain, on loopback only; 0: any free port")
+      ->group(kGroup);
+  app.add_option("--lease-seconds", options.lease_seconds,
+                 "Seconds that another replica waits for a silent leader before it takes over. A "
+                 "leader that cannot renew the lease for two thirds of this time exits")
+      ->check(CLI::Range(3, 3600))
+      ->group(kGroup);
+}
+
 }  // namespace
 
 OperatorOptions ParseOptionsOrExit(int argc, char** argv) {
@@ -108,8 +122,6 @@ OperatorOptions ParseOptionsOrExit(int argc, char** argv) {
                  "certificate is created at each start")
       ->needs(authentication);
   app.add_option("--probe-address", probe_address, "Address of /healthz and /readyz");
-  app.add_option("--debug-port", options.debug_port,
-                 "Port of /debug/snapshot and /debug/explain, on loopback only; 0: any free port");
   app.add_option("--timeline-port", options.timeline_port,
                  "Port of the timeline page, on loopback only; 0: nothing is recorded");
   app.add_option("--log-format", format)->check(CLI::IsMember({"text", "json"}));
@@ -159,11 +171,8 @@ OperatorOptions ParseOptionsOrExit(int argc, char** argv) {
   app.add_option("--crash-notes", options.crash_notes,
                  "File that outlives the process and in which it notes the job that it processes: "
                  "a job that crashed it twice is not processed again");
-  app.add_option("--lease-seconds", options.lease_seconds,
-                 "Seconds that another replica waits for a silent leader before it takes over. A "
-                 "leader that cannot renew the lease for two thirds of this time exits")
-      ->check(CLI::Range(3, 3600));
   app.add_option("--resource-name", options.gpu_resource, "Extended resource that counts as GPU");
+  AddTestOptions(app, options);
   AddReplay(app, options.replay, output);
   try {
     app.parse(argc, argv);

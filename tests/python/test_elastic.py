@@ -86,7 +86,7 @@ class ElasticTest(ScenarioTest):
             program=program("stream"),
             epochs=40,
             shard_milliseconds=250,
-            environment={"PLIANT_SAMPLE_LEDGER": str(ledger)},
+            environment={"PLIANT_TEST_SETTINGS": f"sampleLedger={ledger}"},
         )
         learners += [job.start_learner(1, TOY_WORKERS="2"), job.start_learner(2)]
         bad = job.start_learner(3, TOY_FAULT="exception")

@@ -125,7 +125,7 @@ class QuietTest(ScenarioTest):
         # One learner before, because two may differ already. It trains until the other is there.
         job, learners = self.running_job(
             [0], program=program(habit), epochs=200, shard_milliseconds=50,
-            environment={"PLIANT_CHECK_STATE_EVERY_STEPS": "5"},
+            environment={"PLIANT_TEST_SETTINGS": "checkStateEverySteps=5"},
         )  # fmt: skip
         joiner = job.start_learner(1)
         job.plan([*learners, joiner])

@@ -98,7 +98,7 @@ class SlicesTest(ScenarioTest):
 
     def suspended_job(self):
         """A suspended job with a checkpoint of three slices, and that checkpoint's step."""
-        job, learners = self.running_job([0, 1, 2], environment={"PLIANT_CHECKPOINT_SLICE_BYTES": "1"})
+        job, learners = self.running_job([0, 1, 2], environment={"PLIANT_TEST_SETTINGS": "checkpointSliceBytes=1"})
         job.wait_for_step(25)  # there is an earlier checkpoint, of step 20
         job.plan([])
         for learner in learners:

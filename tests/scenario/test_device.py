@@ -86,7 +86,7 @@ class DeviceTest(ScenarioTest):
 class NcclTest(DeviceTest):
     """Their gradients travel over NCCL, here its stand-in. Each learner dies once in each state of a communicator."""
 
-    environment = {"PLIANT_EXCHANGE": "Auto", "PLIANT_BUCKET_BYTES": "4096"}
+    environment = {"PLIANT_EXCHANGE": "Auto", "PLIANT_TEST_SETTINGS": "bucketBytes=4096"}
     TRAVELS = "gradients travel from GPU to GPU"
 
     def wait_for_rounds(self, job, learner, times=1):

@@ -21,7 +21,7 @@ class FaultsTest(ScenarioTest):
 
     def test_each_sample_is_used_once_in_each_epoch(self):
         folder = self.enterContext(tempfile.TemporaryDirectory(prefix="pliant-ledger-"))
-        job, learners = self.running_job([0, 1, 2], epochs=30, environment={"PLIANT_SAMPLE_LEDGER": folder})
+        job, learners = self.running_job([0, 1, 2], epochs=30, environment={"PLIANT_TEST_SETTINGS": f"sampleLedger={folder}"})
         learners[0].kill()
         job.wait_for_members(learners[1:])
         newcomer = job.start_learner(3)
@@ -45,7 +45,7 @@ class FaultsTest(ScenarioTest):
         self.assert_completes(job, learners)
 
     def test_a_learner_whose_memory_changed_is_found_and_goes(self):
-        job = self.make_job(environment={"PLIANT_CHECK_STATE_EVERY_STEPS": "20"})
+        job = self.make_job(environment={"PLIANT_TEST_SETTINGS": "checkStateEverySteps=20"})
         job.start_coordinator()
         # The bit flips just before the comparison, so that no step uses the wrong value.
         learners = [*job.start_learners([0, 1]), job.start_learner(2, TOY_FLIP_BIT_AT_STEP="59")]

@@ -32,7 +32,7 @@ class ResizeTest(ScenarioTest):
         # shards.
         job, learners = self.running_job([0], epochs=30, shard_milliseconds=60, environment={
             "PLIANT_REPRODUCIBILITY": "Statistical",
-            "PLIANT_SAMPLE_LEDGER": folder,
+            "PLIANT_TEST_SETTINGS": f"sampleLedger={folder}",
         })
         learners += job.start_learners([1, 2])
         job.plan(learners)

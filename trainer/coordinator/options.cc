@@ -42,7 +42,6 @@ CoordinatorProcessOptions ParseOptionsOrExit(int argc, char** argv) {
                                                     {"warning", log::Level::kWarning},
                                                     {"error", log::Level::kError}};
   app.add_option("--log-level", options.log_level, "debug, info, warning or error")
-      ->envname("PLIANT_LOG_LEVEL")
       ->transform(CLI::CheckedTransformer(levels));
   const std::map<std::string, log::Format> formats = {{"json", log::Format::kJson},
                                                       {"text", log::Format::kText}};

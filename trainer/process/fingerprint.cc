@@ -74,10 +74,8 @@ Fingerprint MakeFingerprint(const LearnerEnvironment& environment, const std::st
   // Frames name buckets by number, so their sizes must be equal.
   fingerprint["bucketBytes"] = std::to_string(BucketSizesOf(environment).rest * sizeof(float));
   // Equal bits are promised on one CPU model; equality up to rounding on any.
-  if (environment.reproducibility == Reproducibility::kBitwise) {
+  if (environment.reproducibility == Reproducibility::kBitwise)
     fingerprint["cpu"] = DescribeCpu(cpuinfo);
-    if (!environment.image.empty()) fingerprint["image"] = environment.image;
-  }
   return fingerprint;
 }
 

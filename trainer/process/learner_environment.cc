@@ -1,10 +1,15 @@
 #include "trainer/process/learner_environment.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <charconv>
+#include <functional>
 #include <limits>
+#include <map>
+#include <ranges>
 #include <string_view>
+#include <utility>
 
 #include "base/file.h"
 #include "base/format.h"
@@ -180,6 +185,46 @@ Status ReadReplay(const Reader& reader, LearnerEnvironment& environment) {
   return {};
 }
 
+// Settings that only tests have, "bucketBytes=4096,sampleLedger=/tmp/ledger". Tests of objects pass
+// them as options. Tests of real learner processes have nothing but the environment.
+Status ReadTestSettings(const Reader& reader, LearnerEnvironment& environment) {
+  constexpr const char* kVariable = "PLIANT_TEST_SETTINGS";
+  constexpr std::array<std::string_view, 4> kNames = {"bucketBytes", "checkpointSliceBytes",
+                                                      "checkStateEverySteps", "sampleLedger"};
+  const auto text = reader.Text(kVariable);
+  if (!text) return {};
+  std::map<std::string, std::string, std::less<>> settings;
+  for (const auto part : std::views::split(*text, ',')) {
+    const std::string_view setting(part);
+    const std::string_view name = setting.substr(0, setting.find('='));
+    if (name.size() == setting.size() || !std::ranges::contains(kNames, name)) {
+      return Invalid(
+          Format("{} has '{}': it must be a list of name=value, with the names bucketBytes, "
+                 "checkpointSliceBytes, checkStateEverySteps and sampleLedger",
+                 kVariable, setting));
+    }
+    settings.emplace(name, setting.substr(name.size() + 1));
+  }
+  const GetEnvironment get = [&](const char* name) {
+    const auto found = settings.find(name);
+    return found == settings.end() ? nullptr : found->second.c_str();
+  };
+  const Reader each(get);
+  environment.ledger_dir = each.Text("sampleLedger").value_or("");
+  Status read =
+      each.Number("bucketBytes", kMinBucketBytes, kMaxBucketBytes, environment.bucket_bytes);
+  if (read) {
+    read = each.Number("checkpointSliceBytes", 1, std::uint64_t{1} << 50,
+                       environment.checkpoint_slice_bytes);
+  }
+  if (read) {
+    read = each.Number("checkStateEverySteps", 1, std::uint64_t{1} << 40,
+                       environment.check_state_every_steps);
+  }
+  if (!read) return std::unexpected(InContext(kVariable, std::move(read).error()));
+  return {};
+}
+
 Status ReadCheckpoints(const Reader& reader, LearnerEnvironment& environment) {
   if (const auto folder = reader.Text("PLIANT_CHECKPOINT_DIR")) {
     environment.checkpoint_dir = *folder;
@@ -195,10 +240,6 @@ Status ReadCheckpoints(const Reader& reader, LearnerEnvironment& environment) {
                                 environment.checkpoint_every_steps));
   RETURN_IF_ERROR(
       reader.Seconds("PLIANT_CHECKPOINT_EVERY_SECONDS", 0, environment.checkpoint_every));
-  RETURN_IF_ERROR(reader.Number("PLIANT_CHECKPOINT_SLICE_BYTES", 1, std::uint64_t{1} << 50,
-                                environment.checkpoint_slice_bytes));
-  RETURN_IF_ERROR(reader.Number("PLIANT_CHECK_STATE_EVERY_STEPS", 0, std::uint64_t{1} << 40,
-                                environment.check_state_every_steps));
   return reader.Number("PLIANT_CHECKPOINT_KEEP", 1, 10000, environment.checkpoints_kept);
 }
 
@@ -216,9 +257,7 @@ Result<LearnerEnvironment> ReadLearnerEnvironment(const GetEnvironment& get) {
   RETURN_IF_ERROR(ReadCoordinator(reader, environment));
   environment.pod_uid = reader.Text("PLIANT_POD_UID").value_or("");
   environment.job = reader.Text("PLIANT_JOB").value_or("");
-  environment.image = reader.Text("PLIANT_IMAGE").value_or("");
   environment.shared_memory_dir = reader.Text("PLIANT_SHARED_MEMORY_DIR").value_or("");
-  environment.ledger_dir = reader.Text("PLIANT_SAMPLE_LEDGER").value_or("");
   environment.pace_file = reader.Text("PLIANT_PACE_FILE").value_or("");
   environment.termination_log = TerminationLogPath(get);
   RETURN_IF_ERROR(reader.Number("PLIANT_RANKS_PER_LEARNER", 1, kMaxRanksPerLearner,
@@ -235,8 +274,7 @@ Result<LearnerEnvironment> ReadLearnerEnvironment(const GetEnvironment& get) {
   RETURN_IF_ERROR(ReadTraining(reader, environment));
   RETURN_IF_ERROR(ReadCheckpoints(reader, environment));
   RETURN_IF_ERROR(ReadReplay(reader, environment));
-  RETURN_IF_ERROR(reader.Number("PLIANT_BUCKET_BYTES", kMinBucketBytes, kMaxBucketBytes,
-                                environment.bucket_bytes));
+  RETURN_IF_ERROR(ReadTestSettings(reader, environment));
   ASSIGN_OR_RETURN(environment.exchange_over_nccl,
                    reader.IsFirst("PLIANT_EXCHANGE", "Auto", "Frames", "Frames"));
   RETURN_IF_ERROR(reader.Seconds("PLIANT_GRACE_SECONDS", 0, environment.grace));

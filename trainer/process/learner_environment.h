@@ -70,7 +70,6 @@ struct LearnerEnvironment {
   std::filesystem::path pace_file;            // for PacedThread; empty: none
   std::optional<std::uint16_t> metrics_port;  // none: no /metrics; 0: any free one
   std::filesystem::path termination_log;      // empty: alone, nobody reads one
-  std::string image;                          // digest of the container image; empty: unknown
 };
 
 // The value of a variable, or nullptr: std::getenv.

@@ -22,8 +22,10 @@ class SampleLedger {
   virtual void Committed(MembershipId membership, Tick tick) = 0;
 };
 
-// A file of JSON lines (docs/contracts.md §5). Each is written at once, so that a killed process
-// leaves none out. kUnavailable: it cannot be written.
+// A file of JSON lines. Each is written at once, so that a killed process leaves none out.
+//   {"kind": "computed", "tick", "membership", "epoch", "shards": [{"shard", "samples": [index]}]}
+//   {"kind": "committed", "tick", "membership"}
+// kUnavailable: it cannot be written.
 Result<std::unique_ptr<SampleLedger>> NewSampleLedgerFile(const std::filesystem::path& path);
 
 }  // namespace pliant

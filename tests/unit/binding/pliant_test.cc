@@ -681,9 +681,9 @@ TEST_F(PliantTest, AProgramThatFailsEnds) {
 
 TEST_F(PliantTest, OneThatIsRefusedWhileItStartsSaysWhy) {
   pliant_close(std::exchange(learner_, nullptr));
-  ASSERT_EQ(setenv("PLIANT_SAMPLE_LEDGER", "/dev/null/ledger", 1), 0);
+  ASSERT_EQ(setenv("PLIANT_TEST_SETTINGS", "sampleLedger=/dev/null/ledger", 1), 0);
   Open();
-  ASSERT_EQ(unsetenv("PLIANT_SAMPLE_LEDGER"), 0);
+  ASSERT_EQ(unsetenv("PLIANT_TEST_SETTINGS"), 0);
   Start();
   EXPECT_EQ(Next().kind, PLIANT_END);
   pliant_end end{.struct_size = sizeof end};

@@ -175,7 +175,7 @@ TEST(JobEvents, ASuspensionThatHadNoLearnersDoesNotSayThatTheyLeft) {
   EXPECT_EQ(EventsOf(before, after).at(0).note, "all learners have left");
 }
 
-TEST(JobLifecycle, TheSharesOfOthersAreToldLater) {
+TEST(JobLifecycle, ChangedSharesOfOthersAreReportedLater) {
   JobView view = TrainingView(3);
   JobPlan plan = Keep(view);
   plan.decision.reason = {planner::ReasonCode::kFairShare, "3 of 8 GPUs: 1/3"};
@@ -197,7 +197,7 @@ TEST(JobLifecycle, TheSharesOfOthersAreToldLater) {
 }
 
 // The operator that saw the suspension in between may no longer run.
-TEST(JobLifecycle, ATemplateThatWasChangedUnseenIsAdmittedAnew) {
+TEST(JobLifecycle, ATemplateThatWasChangedUnseenIsAdmittedAgain) {
   JobView view = TrainingView(2);
   Edit(view.job).status.objects.admitted_template = "of another template";
   EXPECT_FALSE(IsAdmitted(view.job->spec, view.job->status));
@@ -221,7 +221,7 @@ TEST(JobLifecycle, ATemplateThatWasChangedUnseenIsAdmittedAnew) {
   EXPECT_EQ(outcome.status.conditions[0].reason, "Admitted");
 }
 
-TEST(JobLifecycle, ASpecThatIsNotUnderstoodIsTold) {
+TEST(JobLifecycle, ASpecThatIsNotUnderstoodIsReported) {
   JobView view{.job = Shared(NewJob()), .unreadable = "spec.priority: not a whole number"};
   Edit(view.job).unreadable = view.unreadable;
   Outcome outcome = ReconcileJob(view, std::nullopt, kOptions, At(1));
@@ -249,7 +249,7 @@ TEST(JobLifecycle, ASpecThatIsNotUnderstoodIsTold) {
   EXPECT_EQ(api::FindCondition(outcome.status, "Readable")->status, api::ConditionStatus::kTrue);
 }
 
-TEST(JobLifecycle, ThatLessHoldsThanItAsksForIsToldAndTakenBack) {
+TEST(JobLifecycle, ASpecBeyondItsLimitsIsReportedUntilItIsChanged) {
   JobView view = TrainingView(2);
   Edit(view.job).spec.limited = "resize.minRuntimeSeconds counts as 600, not as 86400";
   Outcome outcome = ReconcileJob(view, Keep(view), kOptions, At(1));
@@ -273,7 +273,7 @@ TEST(JobLifecycle, ThatLessHoldsThanItAsksForIsToldAndTakenBack) {
             nullptr);
 }
 
-TEST(JobLifecycle, ARefusedTemplateIsToldOnce) {
+TEST(JobLifecycle, ARefusedTemplateIsReportedOnce) {
   JobView view{.job = Shared(NewJob())};
   view.soft_state.checked_template.check =
       TemplateCheck{.generation = 1, .message = "spec.containers: required", .again_at = At(100)};
@@ -376,7 +376,7 @@ TEST(JobLifecycle, AnEditIsSeenInEveryConditionAndWrittenOnce) {
   }
 }
 
-TEST(JobLifecycle, WhetherAnEditedJobIsAdmittedIsOpenUntilItWasChecked) {
+TEST(JobLifecycle, AnEditedJobKeepsItsAdmittedConditionUntilItIsChecked) {
   JobView view{.job = Shared(NewJob())};
   view.soft_state.checked_template.check =
       TemplateCheck{.generation = 1, .message = "no such class", .again_at = At(100)};
@@ -411,7 +411,7 @@ TEST(JobLifecycle, FiguresWaitForTheirTurnAndSizesDoNot) {
   EXPECT_EQ(outcome.status.phase, api::JobPhase::kRecovering);
 }
 
-TEST(JobLifecycle, AShrinkIsToldToTheCoordinatorNotToThePods) {
+TEST(JobLifecycle, AShrinkIsSentToTheCoordinatorNotToThePods) {
   JobView view = TrainingView(4);
   Apply(ReconcileJob(view, Keep(view), kOptions, At(5)), view);
   JobPlan plan = Keep(view);
@@ -426,7 +426,7 @@ TEST(JobLifecycle, AShrinkIsToldToTheCoordinatorNotToThePods) {
   EXPECT_THAT(EventReasons(view, outcome), Contains("Resizing"));
 }
 
-TEST(JobLifecycle, ThatCheckpointsAreNotWrittenIsToldOnceAndTakenBack) {
+TEST(JobLifecycle, AFailedCheckpointIsReportedOnceAndCleared) {
   JobView view = TrainingView(2);
   Apply(ReconcileJob(view, Keep(view), kOptions, At(5)), view);
   EXPECT_EQ(api::FindCondition(view.job->status, kConditionCheckpointsWritten), nullptr)
@@ -547,7 +547,7 @@ TEST(JobLifecycle, APermanentExitCodeFailsTheJob) {
 }
 
 // A wrong argument makes all learners fail at once, some of them after the job has failed.
-TEST(JobLifecycle, OfManyThatFailAtOnceThreeAreKept) {
+TEST(JobLifecycle, ThreeOfManyLearnersThatFailAtOnceAreKept) {
   JobView view = TrainingView(64);
   for (int number = 0; number < 32; ++number) {
     view.learners[number] = Ended(view.learners[number], 2, "usage: train");
@@ -599,7 +599,7 @@ TEST(JobLifecycle, AFailureIsCountedAndTold) {
   EXPECT_TRUE(IsTrue(outcome.status, kConditionProgressing));
 }
 
-TEST(JobLifecycle, WhatTheCoordinatorTellsOfAFailureIsTakenBackWithIt) {
+TEST(JobLifecycle, AFailureThatTheCoordinatorTakesBackIsCleared) {
   JobView view = TrainingView(2);
   view.learners[1] = Ended(view.learners[1], 1, "no data");
   Edit(view.coordinator.progress).problem_reason = "LearnerFailed";
@@ -616,7 +616,7 @@ TEST(JobLifecycle, WhatTheCoordinatorTellsOfAFailureIsTakenBackWithIt) {
   EXPECT_TRUE(IsTrue(outcome.status, kConditionProgressing));
 }
 
-TEST(JobLifecycle, ASuspendedJobDrainsThenGivesUpItsCoordinator) {
+TEST(JobLifecycle, ASuspendedJobDrainsThenReleasesItsCoordinator) {
   JobView view = TrainingView(2);
   Edit(view.job).spec.suspend = true;
   Edit(view.job).meta.generation = 2;

@@ -7,7 +7,7 @@
 namespace pliant::controller {
 namespace {
 
-TEST(Reporting, WritesAreTwiceASecondAtMostButForBursts) {
+TEST(Reporting, WritesHaveARateLimitThatAllowsBursts) {
   WriteBudget budget{.writes = 0};
   EXPECT_EQ(WhenWriteIsLeft(At(0), budget), At(2));
   EXPECT_EQ(WhenWriteIsLeft(At(1), budget), At(2));

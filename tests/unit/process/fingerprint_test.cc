@@ -21,7 +21,6 @@ TEST(Fingerprint, DescribesTheCpuByWhatPicksKernels) {
 
 TEST(Fingerprint, TheCpuMattersOnlyWhereBitsDo) {
   LearnerEnvironment environment;
-  environment.image = "sha256:1";
   const ProgramInfo info{
       .train_samples = 60, .test_samples = 10, .epochs = 3, .gradient_elements = 41};
   EXPECT_EQ(MakeFingerprint(environment, "libtorch 2.6.0", info, kIntel),
@@ -30,7 +29,6 @@ TEST(Fingerprint, TheCpuMattersOnlyWhereBitsDo) {
                          {"epochs", "3"},
                          {"framework", "libtorch 2.6.0"},
                          {"gradientElements", "41"},
-                         {"image", "sha256:1"},
                          {"testSamples", "10"},
                          {"trainSamples", "60"}}));
   environment.reproducibility = Reproducibility::kStatistical;

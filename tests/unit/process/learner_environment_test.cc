@@ -206,6 +206,29 @@ TEST_F(LearnerEnvironmentTest, KubernetesReadsTheTerminationLogFromItsUsualPlace
   EXPECT_EQ(Read(variables)->termination_log, "/dev/termination-log");
 }
 
+TEST_F(LearnerEnvironmentTest, OneVariableHasTheSettingsOfTests) {
+  const auto set = Read({{"PLIANT_TEST_SETTINGS",
+                          "bucketBytes=4096,checkpointSliceBytes=1,checkStateEverySteps=20,"
+                          "sampleLedger=/tmp/a=b"}});
+  ASSERT_TRUE(set) << set.error();
+  EXPECT_EQ(set->bucket_bytes, 4096U);
+  EXPECT_EQ(set->checkpoint_slice_bytes, 1U);
+  EXPECT_EQ(set->check_state_every_steps, 20U);
+  EXPECT_EQ(set->ledger_dir, "/tmp/a=b");
+  for (const auto& [text, want] :
+       {std::pair{"bucketBytes", "has 'bucketBytes': it must be a list of name=value"},
+        {"bucketBytes=4096,", "has '': it must be a list"},
+        {"buckets=1", "has 'buckets=1'"},
+        {"bucketBytes=1", "bucketBytes is '1': it must be a whole number from 4096"},
+        {"checkStateEverySteps=0", "checkStateEverySteps is '0'"},
+        {"checkpointSliceBytes=x", "checkpointSliceBytes is 'x'"}}) {
+    const auto refused = Read({{"PLIANT_TEST_SETTINGS", text}});
+    ASSERT_FALSE(refused) << text;
+    EXPECT_THAT(refused.error().message, HasSubstr("PLIANT_TEST_SETTINGS"));
+    EXPECT_THAT(refused.error().message, HasSubstr(want));
+  }
+}
+
 TEST_F(LearnerEnvironmentTest, AnAddressMayBeOfIPv6) {
   Variables variables = Full();
   variables["PLIANT_COORDINATOR"] = "[fd00::7]:8443";
