@@ -11,9 +11,9 @@ from .screen import Screen
 from .stage import Stage, with_epochs, with_image
 from .waiting import wait
 
-# The commit at which manifests, protocol and C interface got the number 1 (docs/contracts.md). Those before it speak
-# another protocol. After a release, upgrades begin at its commit.
-FROM = "da03baa79f11"
+# From this commit on manifests, protocol and C interface have the number 1 (docs/contracts.md), and nothing is kept for
+# earlier ones. After a release, upgrades begin at its commit.
+FROM = "e20dedeca45f"
 _FORMER_LEARNER = f"localhost/pliant-at/learner:{FROM}"  # the name that ./dev up --commit gives it
 
 _TRAINING = ("alpha", "beta")
