@@ -103,6 +103,7 @@ void CudaMachine::Axpy(float* out, const float* left, const float* data, float s
   gather.data[0] = data;
   gather.size[0] = static_cast<std::uint32_t>(elements);
   Must(kernels_->Gather(CudaKernels::Type::kFloat32, gather, stream_));
+  ++launches_;
 }
 
 void CudaMachine::Squares(const float* values, std::size_t elements, double* lanes) {
@@ -111,6 +112,7 @@ void CudaMachine::Squares(const float* values, std::size_t elements, double* lan
   squares.data[0] = values;
   squares.size[0] = static_cast<std::uint32_t>(elements);
   Must(kernels_->Squares(squares, stream_));
+  ++launches_;
 }
 
 std::vector<float> CudaMachine::Read(const float* values, std::size_t elements) {

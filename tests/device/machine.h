@@ -63,6 +63,8 @@ class CudaMachine final : public Machine {
   void Squares(const float* values, std::size_t elements, double* lanes) override;
   std::vector<float> Read(const float* values, std::size_t elements) override;
 
+  int launches() const { return launches_; }
+
  private:
   void* NewMemory(std::span<const std::byte> contents);
 
@@ -71,6 +73,7 @@ class CudaMachine final : public Machine {
   CudaStream stream_ = nullptr;
   std::unique_ptr<CudaKernels> kernels_;
   std::vector<CudaPointer> memory_;
+  int launches_ = 0;
 };
 
 }  // namespace pliant

@@ -243,6 +243,7 @@ void CudaGradients::ToHost(std::span<const std::byte> from, std::span<std::byte>
   CHECK(from.size() == to.size(), "equal sizes");
   if (from.empty()) return;
   Queue([&](CudaStream stream) -> Status {
+    copies_wait_ = true;
     RETURN_IF_ERROR(CopiesAwait(stream));
     return driver_->Check(
         driver_->copy_to_host(to.data(), CudaAddress(from.data()), from.size(), copies_),
@@ -271,9 +272,18 @@ void CudaGradients::ToDevice(std::span<const std::byte> from, std::span<std::byt
 }
 
 void CudaGradients::Then(std::function<void(Status)> done) {
-  Status queued = Queue([&](CudaStream stream) { return CopiesAwait(stream); });
+  CudaStream last = copies_;
+  Status queued = Queue([&](CudaStream stream) {
+    if (std::exchange(copies_wait_, false)) return CopiesAwait(stream);
+    last = stream;
+    return Status();
+  });
   const CurrentCudaContext current(*driver_, context_);
-  watch_->Await(copies_, [queued = std::move(queued), done = std::move(done)](Status status) {
+  watch_->Await(last, [this, queued = std::move(queued), done = std::move(done)](Status status) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (failed_ && !status) failed_ = status;
+    }
     done(queued ? std::move(status) : queued);
   });
 }

@@ -100,7 +100,9 @@ class CudaGradients final : public GradientDevice {
   std::unique_ptr<GradientRounds> rounds_;  // nullptr: none
 
   std::mutex mutex_;
-  Status failed_;  // the first error; guarded by mutex_
+  // Guarded by mutex_.
+  Status failed_;             // the first error
+  bool copies_wait_ = false;  // copies_ has work that no Then waits for yet
 };
 
 }  // namespace pliant

@@ -65,24 +65,18 @@ void DeviceTick::HandOut(const HeldNode& node, std::uint32_t bucket) {
 }
 
 void DeviceTick::End(bool /*whole*/, TickOutput& output) {
-  if (work_.kind != TickKind::kTrain) return;
-  accumulator_.CopySums(output.nodes);
-  for (HeldNode& node : output.nodes) {
-    FloatBuffer& copy = copies_[node.node];
-    if (!copy) {
-      copy = memory_.sums.Take();
-      memory_.device.ToHost(std::as_bytes(node.sum.view()), std::as_writable_bytes(copy.view()));
-    }
-    node.sum = copy;
-  }
+  if (work_.kind == TickKind::kTrain) CopyNodes(accumulator_, memory_, output.nodes, copies_);
 }
 
 void DeviceTick::CopyNodes(const GradientAccumulator& accumulator, const Memory& memory,
-                           std::vector<HeldNode>& nodes) {
+                           std::vector<HeldNode>& nodes, Copies copies) {
   accumulator.CopySums(nodes);
   for (HeldNode& node : nodes) {
-    const FloatBuffer copy = memory.sums.Take();
-    memory.device.ToHost(std::as_bytes(node.sum.view()), std::as_writable_bytes(copy.view()));
+    FloatBuffer& copy = copies[node.node];
+    if (!copy) {
+      copy = memory.sums.Take();
+      memory.device.ToHost(std::as_bytes(node.sum.view()), std::as_writable_bytes(copy.view()));
+    }
     node.sum = copy;
   }
 }

@@ -46,9 +46,11 @@ class DeviceTick : public TickSide {
   void End(bool whole, TickOutput& output) override;
   void Complete(TickOutput& output) const override;
 
+  using Copies = std::map<NodeIndex, FloatBuffer>;  // of blocks' sums
   // Queues copies of all sums of `accumulator` to memory of the host: the nodes of the output.
+  // `copies`: those that are queued already.
   static void CopyNodes(const GradientAccumulator& accumulator, const Memory& memory,
-                        std::vector<HeldNode>& nodes);
+                        std::vector<HeldNode>& nodes, Copies copies = {});
 
  protected:
   const Memory& to() const { return memory_; }
@@ -75,9 +77,9 @@ class DeviceTick : public TickSide {
   std::span<double> sums_;
   std::deque<bool> follow_;  // by task: whether the device writes its sums
   std::optional<Checked> checked_;
-  std::uint64_t* checksum_ = nullptr;        // of its gradient; pinned
-  std::span<double> lanes_;                  // of each task's gradient, if it is measured
-  std::map<NodeIndex, FloatBuffer> copies_;  // of blocks' sums
+  std::uint64_t* checksum_ = nullptr;  // of its gradient; pinned
+  std::span<double> lanes_;            // of each task's gradient, if it is measured
+  Copies copies_;
 };
 
 // A step of which this learner computes all shards: the mean is made where the sums are.

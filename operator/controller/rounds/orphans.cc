@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
 #include "base/bounded.h"
 #include "base/earliest.h"
 #include "base/log.h"

@@ -132,6 +132,7 @@ void FakeCudaLimitMemory(long long bytes) {
 
 void FakeCudaIsolate(bool isolated) { Call().state().isolated = isolated; }
 int FakeCudaHostWaits() { return HostWaits(); }
+int FakeCudaCalls(const char* function) { return Call().state().calls[function]; }
 std::size_t FakeCudaAllocated() { return Call().memory().allocated(); }
 
 const char* FakeCudaViolation(int index) {

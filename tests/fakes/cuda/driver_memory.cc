@@ -133,6 +133,7 @@ int cuPointerGetAttribute(void* data, int attribute, CUdeviceptr at) {
 // Every other block belongs to a memory pool, as those of PyTorch may.
 int cuMemAlloc_v2(CUdeviceptr* at, std::size_t bytes) {
   return InContext([&](Call& call) -> int {
+    ++call.state().calls["cuMemAlloc"];
     if (bytes == 0) return kInvalidValue;
     bool& pooled = call.state().next_is_pooled;
     const auto begin =
@@ -151,6 +152,7 @@ int cuMemFree_v2(CUdeviceptr at) {
 
 int cuMemHostAlloc(void** memory, std::size_t bytes, unsigned) {
   return InContext([&](Call& call) -> int {
+    ++call.state().calls["cuMemHostAlloc"];
     std::shared_ptr<std::byte> owned(
         static_cast<std::byte*>(std::aligned_alloc(kPage, (bytes + kPage - 1) / kPage * kPage)),
         std::free);
@@ -167,6 +169,7 @@ int cuMemFreeHost(void* memory) {
 
 int cuMemHostRegister_v2(void* memory, std::size_t bytes, unsigned) {
   return InContext([&](Call& call) -> int {
+    ++call.state().calls["cuMemHostRegister"];
     if (call.memory().Find(AddressOf(memory))) return kAlreadyRegistered;
     call.memory().Pin(static_cast<std::byte*>(memory), bytes, nullptr);
     return kSuccess;
@@ -196,6 +199,7 @@ int cuMemcpyHtoD_v2(CUdeviceptr to, const void* from, std::size_t bytes) {
 
 int cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, std::size_t bytes, void* stream) {
   return InContext([&](Call& call) -> int {
+    ++call.state().calls["cuMemcpyDtoHAsync"];
     const auto id = call.StreamOf(stream);
     if (!id) return kInvalidHandle;
     return Copy(call, "a copy to the host", *id, HostSide(call.memory(), to, bytes),
@@ -205,6 +209,7 @@ int cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, std::size_t bytes, void* st
 
 int cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, std::size_t bytes, void* stream) {
   return InContext([&](Call& call) -> int {
+    ++call.state().calls["cuMemcpyHtoDAsync"];
     const auto id = call.StreamOf(stream);
     if (!id) return kInvalidHandle;
     return Copy(call, "a copy to the device", *id, {.address = to},
@@ -214,6 +219,7 @@ int cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, std::size_t bytes, vo
 
 int cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, void* stream) {
   return InContext([&](Call& call) -> int {
+    ++call.state().calls["cuMemcpyDtoDAsync"];
     const auto id = call.StreamOf(stream);
     if (!id) return kInvalidHandle;
     return Copy(call, "a copy within the device", *id, {.address = to}, {.address = from}, bytes,
@@ -223,6 +229,7 @@ int cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, vo
 
 int cuMemsetD8Async(CUdeviceptr to, unsigned char value, std::size_t bytes, void* stream) {
   return InContext([&](Call& call) -> int {
+    ++call.state().calls["cuMemsetD8Async"];
     const auto id = call.StreamOf(stream);
     if (!id) return kInvalidHandle;
     if (!IsDevices(call.memory(), to, bytes)) return kInvalidValue;

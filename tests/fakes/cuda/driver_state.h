@@ -60,6 +60,7 @@ struct State {
   std::uint64_t last_allocation = 0;
   bool next_is_pooled = false;
   bool isolated = false;
+  std::map<std::string, int> calls;  // of functions that FakeCudaCalls counts
 };
 
 // Handles of one kind are never valid as another.

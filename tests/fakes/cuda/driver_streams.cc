@@ -91,6 +91,7 @@ int cuStreamQuery(void* stream) {
 
 int cuStreamWaitEvent(void* stream, void* event, unsigned) {
   return WithEvent(event, [&](Call& call, EventId id) -> int {
+    ++call.state().calls["cuStreamWaitEvent"];
     const auto waiting = call.StreamOf(stream);
     if (!waiting) return kInvalidHandle;
     call.timeline().Wait(*waiting, id);
@@ -100,6 +101,7 @@ int cuStreamWaitEvent(void* stream, void* event, unsigned) {
 
 int cuEventCreate(void** event, unsigned) {
   return InContext([&](Call& call) -> int {
+    ++call.state().calls["cuEventCreate"];
     *event = Handle(kEvents, call.timeline().NewEvent());
     return kSuccess;
   });
@@ -114,6 +116,7 @@ int cuEventDestroy_v2(void* event) {
 
 int cuEventRecord(void* event, void* stream) {
   return WithEvent(event, [&](Call& call, EventId id) -> int {
+    ++call.state().calls["cuEventRecord"];
     const auto recording = call.StreamOf(stream);
     if (!recording) return kInvalidHandle;
     call.timeline().Record(id, *recording);
@@ -167,6 +170,7 @@ int cuLaunchKernel(void* function, unsigned grid_x, unsigned grid_y, unsigned gr
                    unsigned block_x, unsigned block_y, unsigned block_z, unsigned, void* stream,
                    void** parameters, void**) {
   return WithStream(stream, [&](Call& call, StreamId id) -> int {
+    ++call.state().calls["cuLaunchKernel"];
     State& state = call.state();
     const auto index = IdOf(kFunctions, function);
     if (!index || *index >= state.kernels.size()) return kInvalidHandle;

@@ -64,6 +64,8 @@ void FakeCudaIsolate(bool isolated);
 
 // Calls of this thread so far that made it wait for a device.
 int FakeCudaHostWaits();
+// Calls of the driver's function of this name so far, of those that a step of a training may make.
+int FakeCudaCalls(const char* function);
 // Bytes of device memory that are allocated.
 std::size_t FakeCudaAllocated();
 // Races, and memory freed under a queued operation, so far. The text of one, or nullptr. It is

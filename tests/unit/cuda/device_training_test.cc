@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -45,11 +46,12 @@ class DeviceTrainingTest : public testing::Test {
 
   using OnCommit = std::function<void(pliant_learner*, const pliant_work&)>;
 
-  SmallProgram::Outcome Train(Machine& machine, const std::string& name, OnCommit on_commit = {}) {
+  SmallProgram::Outcome Train(Machine& machine, const std::string& name, OnCommit on_commit = {},
+                              int logical_shards = 4) {
     const std::string folder = (folder_ / name).string();
     return SmallProgram::Train(machine, {.checkpoint_dir = folder.c_str(),
                                          .batch_size = 8,
-                                         .logical_shards = 4,
+                                         .logical_shards = logical_shards,
                                          .on_commit = std::move(on_commit)});
   }
   SmallProgram::Outcome TrainOnHost() {
@@ -86,6 +88,50 @@ TEST_F(DeviceTrainingTest, AStepNeverWaitsForTheDevice) {
   });
   EXPECT_EQ(after, before);
   EXPECT_EQ(control_->Violation(), "");
+}
+
+// docs/gpu-proof.md has this table.
+TEST_F(DeviceTrainingTest, AStepQueuesLittle) {
+  if (!control_->is_fake()) GTEST_SKIP() << "only the stand-in counts";
+  constexpr std::uint64_t kFirst = 4;  // in the middle of an epoch, and not measured
+  constexpr std::uint64_t kLast = 5;
+  struct Case {
+    int shards;
+    std::map<std::string, int> calls;  // of each step
+  };
+  for (const Case& c : {Case{1,
+                             {{"cuEventRecord", 4},
+                              {"cuLaunchKernel", 5},
+                              {"cuMemcpyDtoHAsync", 2},
+                              {"cuMemcpyHtoDAsync", 1}}},
+                        Case{4,
+                             {{"cuEventRecord", 7},
+                              {"cuLaunchKernel", 15},
+                              {"cuMemcpyDtoHAsync", 5},
+                              {"cuMemcpyHtoDAsync", 1},
+                              {"cuMemsetD8Async", 1}}}}) {
+    SCOPED_TRACE(c.shards);
+    control_->Restart(1);
+    CudaMachine gpu(driver_);
+    std::map<std::string, int> calls;
+    const auto count = [&](int sign) {
+      for (const char* const name : {"cuLaunchKernel", "cuEventRecord", "cuStreamWaitEvent",
+                                     "cuMemcpyDtoHAsync", "cuMemcpyHtoDAsync", "cuMemcpyDtoDAsync",
+                                     "cuMemsetD8Async", "cuMemAlloc", "cuMemHostRegister"})
+        calls[name] += sign * control_->Calls(name);
+      calls["cuLaunchKernel"] -= sign * gpu.launches();  // the program's own
+    };
+    const std::string folder = "calls" + std::to_string(c.shards);
+    Train(
+        gpu, folder,
+        [&](pliant_learner*, const pliant_work& work) {
+          if (work.step == kFirst) count(-1);
+          if (work.step == kLast) count(1);
+        },
+        c.shards);
+    std::erase_if(calls, [](const auto& call) { return call.second == 0; });
+    EXPECT_THAT(calls, testing::ContainerEq(c.calls));
+  }
 }
 
 TEST_F(DeviceTrainingTest, HasNoRaceInAnyOrder) {

@@ -60,6 +60,7 @@ const ProgramDriver* ProgramDriver::Find(std::string& why) {
     find(driver->reset_, "FakeCudaReset");
     find(driver->violation_, "FakeCudaViolation");
     find(driver->host_waits_, "FakeCudaHostWaits");
+    find(driver->calls_, "FakeCudaCalls");
   }
   int device = 0;
   if (init(0) != 0 || device_get(&device, 0) != 0) {

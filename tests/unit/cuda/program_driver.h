@@ -38,6 +38,8 @@ class ProgramDriver {
   std::string Violation() const;
   // Calls of this thread that made it wait for the stand-in.
   int HostWaits() const { return host_waits_(); }
+  // As FakeCudaCalls.
+  int Calls(const char* function) const { return calls_(function); }
   // Lets the stand-in's copies fail after `copies` more; negative: none fails.
   void FailAfter(int copies, int error = kLaunchFailed) const { fail_after_(copies, error); }
 
@@ -65,6 +67,7 @@ class ProgramDriver {
   void (*reset_)(std::uint64_t, int) = nullptr;
   const char* (*violation_)(int) = nullptr;
   int (*host_waits_)() = nullptr;
+  int (*calls_)(const char*) = nullptr;
 
   friend class CurrentContext;
 };
