@@ -2,6 +2,7 @@
 // streams, and without waiting for the GPU. Runs with the stand-in for the driver and, if there is
 // one, with the machine's own.
 
+#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -131,6 +132,32 @@ TEST_F(DeviceTrainingTest, AStepQueuesLittle) {
         c.shards);
     std::erase_if(calls, [](const auto& call) { return call.second == 0; });
     EXPECT_THAT(calls, testing::ContainerEq(c.calls));
+  }
+}
+
+// A variable of the environment, for as long as this lives.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
+  ~Variable() { ::unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+};
+
+TEST_F(DeviceTrainingTest, AReplayComputesTheSameStepsOnTheGpu) {
+  const Variable often("PLIANT_CHECKPOINT_EVERY_STEPS", "3");
+  const Variable all("PLIANT_CHECKPOINT_KEEP", "100");
+  CudaMachine gpu(driver_);
+  EXPECT_EQ(Train(gpu, "replay").reason, PLIANT_COMPLETED);
+  const Variable replay("PLIANT_VERIFY_REPLAY", "3-12");
+  const SmallProgram::Outcome again = Train(gpu, "replay");
+  EXPECT_EQ(again.exit_code, 0) << again.message;
+  EXPECT_THAT(again.message, testing::HasSubstr("3 checkpoints after step 3 are the same"));
+  if (control_->is_fake()) {
+    EXPECT_EQ(control_->Violation(), "");
   }
 }
 
