@@ -275,7 +275,8 @@ std::string RunSeed(std::uint64_t seed) {
     chaos.Stop();
     // From here on no fault occurs: the job completes and all learners leave.
     world.Want(1 + world.Pick(job.max_learners));
-    const bool completed = world.RunUntil([&] { return world.completed(); }, 10min);
+    // One learner alone may need more than ten minutes for all steps.
+    const bool completed = world.RunUntil([&] { return world.completed(); }, 30min);
     if (!completed && !world.faulty()) {
       ADD_FAILURE() << "the job does not complete\n" << world.Describe();
     } else if (!world.RunUntil([&] { return world.running().empty(); }, 2min) && !world.faulty()) {
