@@ -62,6 +62,8 @@ class Misuse(unittest.TestCase):
 class SettingsTest(Misuse):
     def test_wrong_ones_are_named_with_what_is_accepted(self):
         whole = "it must be a whole number from"
+        methods = dict.fromkeys(("scale", "unscale_", "update", "state_dict", "load_state_dict"), print)
+        odd_scaler = type("Odd", (), methods | {"step": 3})()
         cases = [
             ({"epochs": 1.5}, f"epochs is 1.5: {whole} 1 to"),
             ({"epochs": True}, "epochs is True: it must be a whole"),
@@ -86,8 +88,9 @@ class SettingsTest(Misuse):
             ({"name": ""}, "name is '': it must be a text that is not empty"),
             ({"collate": "stack"}, "collate is 'stack': it must be a function"),
             ({"test_data": data(), "evaluate": 3}, "evaluate is 3: it must be a function"),
-            ({"loss": "mse"}, "loss is for Keras models, and this is not one"),
+            ({"loss": "mse"}, r"loss is for Keras models, and this is not one: .* calls step.backward\(loss\)"),
             ({"scaler": object()}, "the scaler is a object: it must be a torch.amp.GradScaler"),
+            ({"scaler": odd_scaler}, "the scaler is a Odd: it must be a torch.amp.GradScaler"),
             ({"model": object(), "optimizer": 1}, "the model is a object: it must be a torch.nn.Module or"),
             ({"optimizer": object()}, "the optimizer is a object: it must be a torch.optim.Optimizer"),
             ({"train_data": data().tensors}, "the training data are 2 tensors or arrays, .*TensorDataset"),

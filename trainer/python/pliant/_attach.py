@@ -55,11 +55,15 @@ def attach(model: Any, optimizer: Any, train_data: Any, **settings: Any) -> "Ela
     """
     _check_names(settings)
     if is_keras(model):
-        _refuse_settings_of(TorchSettings, settings, "a Keras model")
+        _refuse_settings_of(TorchSettings, settings, "a Keras model: leave it out")
         from ._keras.elastic import attach as attach_keras
 
         return attach_keras(model, optimizer, train_data, **settings)
-    _refuse_settings_of(KerasSettings, settings, "not one")
+    _refuse_settings_of(
+        KerasSettings,
+        settings,
+        "not one: with a PyTorch model the loop computes the loss and calls step.backward(loss)",
+    )
     from ._torch.elastic import attach as attach_torch
 
     return attach_torch(model, optimizer, train_data, **settings)
@@ -85,5 +89,5 @@ def _refuse_settings_of(kind: type[Settings], settings: dict[str, Any], this: st
         if type(value) is not type(default) or value != default:
             with Guard().beginning():
                 raise InvalidProgram(
-                    f"{name} is for {kind.framework} models, and this is {this}: leave it out"
+                    f"{name} is for {kind.framework} models, and this is {this}"
                 )

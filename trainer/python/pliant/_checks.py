@@ -53,9 +53,11 @@ def or_none(other: Check) -> Check:
     return lambda name, value: None if value is None else other(name, value)
 
 
-def instance(kind: type, accepted: str) -> Check:
+def with_methods(accepted: str, *methods: str) -> Check:
+    """An object with all of these methods."""
+
     def check(name: str, value: Any) -> Any:
-        if not isinstance(value, kind):
+        if not all(callable(getattr(value, method, None)) for method in methods):
             raise InvalidProgram(f"the {name} is a {type(value).__name__}: it must be {accepted}")
         return value
 

@@ -15,7 +15,6 @@ from typing import (
     SupportsFloat,
     get_args,
     get_origin,
-    runtime_checkable,
 )
 
 from . import _checks as check
@@ -33,7 +32,6 @@ OnNonFinite = Literal["stop", "skip", "warn"]
 LossReduction = Literal["mean", "sum"]
 
 
-@runtime_checkable
 class Scaler(Stateful, Protocol):
     """torch.amp.GradScaler."""
 
@@ -131,7 +129,17 @@ class TorchSettings(Settings):
     ] = "mean"
     scaler: Annotated[
         Scaler | None,
-        check.or_none(check.instance(Scaler, "a torch.amp.GradScaler")),
+        check.or_none(
+            check.with_methods(
+                "a torch.amp.GradScaler",
+                "scale",
+                "unscale_",
+                "step",
+                "update",
+                "state_dict",
+                "load_state_dict",
+            )
+        ),
         "a torch.amp.GradScaler.",
     ] = None
     overlap: Annotated[
