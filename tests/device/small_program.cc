@@ -85,6 +85,9 @@ SmallProgram::Outcome SmallProgram::Run() {
     } else if (work.kind == PLIANT_COMMIT) {
       outcome.loss_sum = work.loss_sum;
       outcome.correct_sum = work.correct_sum;
+      outcome.weight_sum = work.weight_sum;
+      for (std::int32_t i = 0; i < work.sum_count; ++i)
+        outcome.sums[work.sum_names[i]] = work.sum_values[i];
       Commit(work);
     } else {
       Compute(work);
@@ -104,7 +107,7 @@ void SmallProgram::Compute(const pliant_work& work) {
   const auto count = static_cast<float>(work.sample_count);
   if (work.kind == PLIANT_EVALUATE) {
     machine_.Squares(tensors_[0].value, kMean * work.sample_count, loss_);
-    return Answer(count, loss_);
+    return Answer(work);
   }
   CHECK(work.device == machine_.device(), "gradients are where the parameters are");
   float sum = options_.error;
@@ -134,24 +137,38 @@ void SmallProgram::Compute(const pliant_work& work) {
   machine_.Axpy(mean_, nullptr, mean_, 0.9F, kMean);
   machine_.Axpy(mean_, mean_, tensors_[0].value, 0.01F * sum, kMean);
   machine_.Squares(tensors_[2].value, 2048, loss_);
-  Answer(count, loss_);
+  Answer(work);
 }
 
-void SmallProgram::Answer(double samples, double* sums) {
-  if (machine_.device() == PLIANT_CUDA) {
-    Must(pliant_shard_done_on(learner_, samples, sums));
+// The first lanes of the loss stand for loss, correct and the named sums.
+void SmallProgram::Answer(const pliant_work& work) {
+  const auto samples = static_cast<double>(work.sample_count);
+  const bool on_gpu = machine_.device() == PLIANT_CUDA;
+  if (options_.weighs) {
+    const std::array<const char*, 2> names = {"a", "b"};
+    const pliant_sums sums = {.struct_size = sizeof sums,
+                              .weighs = 1,
+                              .count = 2,
+                              .weight = samples + work.shard % 3,
+                              .names = names.data(),
+                              .values = on_gpu ? nullptr : loss_ + 2};
+    Must(pliant_report_sums(learner_, &sums));
+  }
+  if (on_gpu) {
+    Must(pliant_shard_done_on(learner_, samples, loss_));
   } else {
-    Must(pliant_shard_done(learner_, samples, sums[0], sums[1]));
+    Must(pliant_shard_done(learner_, samples, loss_[0], loss_[1]));
   }
 }
 
 void SmallProgram::Commit(const pliant_work& work) {
   // As a program may: a decision by a sum over all learners.
   const float rate = work.loss_sum > 60 ? 0.01F : 0.02F;
+  const auto factor = static_cast<float>(work.mean_factor);
   const float* reduced = work.reduced;
   for (const Tensor& tensor : tensors_) {
     machine_.Axpy(tensor.momentum, nullptr, tensor.momentum, 0.9F, tensor.elements);
-    machine_.Axpy(tensor.momentum, tensor.momentum, reduced, 1, tensor.elements);
+    machine_.Axpy(tensor.momentum, tensor.momentum, reduced, factor, tensor.elements);
     machine_.Axpy(tensor.value, tensor.value, tensor.momentum, -rate, tensor.elements);
     reduced += tensor.elements;
   }

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@ class SmallProgram {
     std::uint64_t train_samples = 22;
     std::uint64_t batch_size = 0;  // 0: the job's
     int logical_shards = 0;        // likewise
+    bool weighs = false;           // and reports two named sums that the machine computes
     float error = 0;               // added to each shard's data: they depend on the process
     // Called when a commit's work is queued, before it is answered.
     std::function<void(pliant_learner*, const pliant_work&)> on_commit = nullptr;
@@ -35,6 +37,8 @@ class SmallProgram {
     // These are of the last commit.
     double loss_sum = 0;
     double correct_sum = 0;
+    double weight_sum = 0;
+    std::map<std::string, double> sums;
   };
 
   // Trains to the end. CHECKs that each call succeeds until the learner ends.
@@ -52,7 +56,7 @@ class SmallProgram {
   Outcome Run();
   void Register(const std::string& name, std::int32_t role, std::size_t elements, float* data);
   void Compute(const pliant_work& work);
-  void Answer(double samples, double* sums);
+  void Answer(const pliant_work& work);
   void Commit(const pliant_work& work);
 
   Machine& machine_;

@@ -1,12 +1,14 @@
-"""A user's script, as small as the tests need it: `program.py cnn|stream|replaced|transformer [fault]`. "stream" is the
-CNN on data that are read sequentially; it stops itself after a fifth of its epochs. "replaced" is a CNN that replaces
-its tensors by others, and registers an average.
+"""A user's script, as small as the tests need it: `program.py cnn|stream|replaced|transformer|tokens [fault]`. "stream" is
+the CNN on data that are read sequentially; it stops itself after a fifth of its epochs. "replaced" is a CNN that
+replaces its tensors by others, and registers an average. "tokens" weighs texts of 1 to 9 tokens by those that have a
+label; many have none.
 
-Both models have everything whose result could depend on which learner computes it: BatchNorm, dropout, augmentation
+CNN and transformer have everything whose result could depend on which learner computes it: BatchNorm, dropout, augmentation
 that draws random numbers from python, numpy and torch, a schedule, clipping. TOY_EPOCHS sets the number of epochs. """
 
 import copy
 import hashlib
+import json
 import os
 import random
 import sys
@@ -147,6 +149,18 @@ class Transformer(nn.Module):
         return self.out(hidden).flatten(0, 1)
 
 
+class Tokens(nn.Module):
+    """Predicts the next token from the one before."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(16, 24)
+        self.out = nn.Linear(24, 16)
+
+    def forward(self, tokens):
+        return self.out(self.embedding(tokens)).flatten(0, 1)
+
+
 class Endless(IterableDataset):
     def __iter__(self):
         while True:
@@ -159,6 +173,31 @@ def texts(count):
     return TensorDataset(tokens[:, :-1], tokens[:, 1:].flatten(1))
 
 
+def labelled(count):
+    """Texts of several lengths. Half of them have no labels, so neither have some shards."""
+    generator = torch.Generator().manual_seed(count)
+    lengths = torch.randint(1, 10, (count,), generator=generator).tolist()
+    firsts = torch.randint(0, 16, (count,), generator=generator).tolist()
+    texts = [(first + torch.arange(n + 1) * 3) % 16 for n, first in zip(lengths, firsts, strict=True)]
+    return [
+        (text[:-1], text[1:] if index % 2 else torch.full((len(text) - 1,), -100))
+        for index, text in enumerate(texts)
+    ]
+
+
+def padded(samples):
+    pad = nn.utils.rnn.pad_sequence
+    inputs, targets = zip(*samples, strict=True)
+    return pad(inputs, True), pad(targets, True, -100)
+
+
+def sums_of(scores, targets):
+    """The number of labels, and the sum of the entropies of their predictions."""
+    labels = targets.flatten() != -100
+    entropy = torch.distributions.Categorical(logits=scores.detach()).entropy()
+    return {"weight": labels.sum(), "entropy": entropy[labels].sum()}
+
+
 def main(kind, fault):
     torch.manual_seed(5)
     if kind in ("cnn", "stream", "replaced"):
@@ -167,12 +206,17 @@ def main(kind, fault):
         if kind == "stream":
             train, test = Stream(train), Stream(test)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, weight_decay=1e-4)
+    elif kind == "tokens":
+        model, train, test = Tokens(), labelled(250), labelled(50)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
     else:
         model, train, test = Transformer(), texts(250), texts(50)
         optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 100)
     loss_function = nn.CrossEntropyLoss()
     settings = {"num_workers": int(os.environ.get("TOY_WORKERS", "0"))}
+    if kind == "tokens":
+        settings |= {"collate": padded}
     if fault == "meta":
         model = model.to("meta")
     elif fault == "iterable":
@@ -185,9 +229,11 @@ def main(kind, fault):
     def evaluate(batch):
         inputs, targets = batch
         scores = model(inputs)
-        return loss_function(scores, targets.flatten()), (
-            scores.argmax(1) == targets.flatten()
-        ).sum()
+        loss = loss_function(scores, targets.flatten())
+        correct = (scores.argmax(1) == targets.flatten()).sum()
+        if kind == "tokens":
+            return {"loss": loss, "correct": correct, **sums_of(scores, targets)}
+        return loss, correct
 
     _gpus.held = lambda: GPUS
     elastic = pliant.attach(
@@ -216,8 +262,12 @@ def main(kind, fault):
                 raise ValueError("the third step is a bad one")
             if step.number == 3 and fault in ("nan", "skip", "warn"):
                 loss = loss * float("nan")
-            step.backward(loss, correct=(scores.argmax(1) == targets.flatten()).sum())
+            further = sums_of(scores, targets) if kind == "tokens" else {}
+            step.backward(loss, correct=(scores.argmax(1) == targets.flatten()).sum(), **further)
         step.commit(max_norm=1.0)
+        if kind == "tokens":
+            result = [step.number, step.loss, step.accuracy, step.weight, step.sums["entropy"]]
+            print(f"step {json.dumps(result)} first {elastic.first}", flush=True)
         if fault == "own step" and step.number == 2:
             optimizer.step()
         schedule.step()

@@ -76,6 +76,28 @@ class ElasticTest(ScenarioTest):
         alone = registered(job.folder / "alone.log")
         self.assertEqual({registered(learner.log) for learner in resumed}, {alone})
 
+    def test_losses_by_tokens(self):
+        """Some shards have no token with a label. Losses and named sums of a step are the same on each learner that
+        took it, and alone; one of them is the first."""
+        job = self.resize_and_kill("tokens")
+        pattern = re.compile(r"^step (.*) first (True|False)$", re.MULTILINE)
+        steps, firsts = {}, {}
+        for log in [job.folder / "alone.log", *(each.log for each in job.learners.values())]:
+            for result, first in pattern.findall(log.read_text()):
+                number = json.loads(result)[0]
+                steps.setdefault(number, set()).add(result)
+                if log.name != "alone.log":
+                    firsts.setdefault(number, []).append(first == "True")
+        self.assertEqual(len(steps), 80)
+        self.assertEqual({len(results) for results in steps.values()}, {1}, "no two differ")
+        self.assertTrue(all(first.count(True) <= 1 for first in firsts.values()), firsts)
+        self.assertTrue(any(len(first) > 1 and any(first) for first in firsts.values()))
+        tests = [line for line in job.metric_lines() if line["kind"] == "test"]
+        tokens = {(line["weight"], line["samples"]) for line in tests}
+        self.assertEqual(len(tokens), 1)
+        self.assertGreater(*tokens.pop(), "more tokens than texts")
+        self.assertLess(tests[-1]["sums"]["entropy"], tests[0]["sums"]["entropy"])
+
     def test_a_stream_that_ends_early(self):
         """Each sample is read once per epoch, and all learners end after the same evaluation. A failure of one learner
         does not end the others."""

@@ -8,8 +8,9 @@ import torch
 from torch import nn
 
 from pliant import _native
-from pliant._learner import Commit, Shard
+from pliant._learner import Commit, Shard, Totals
 from pliant._loop import Elastic
+from pliant._shard_report import ShardReport
 from pliant._torch import elastic as torch_elastic
 from pliant._torch import gradients
 from pliant.errors import InvalidProgram
@@ -24,8 +25,12 @@ class RecordingLearner:
         assert device == _native.CUDA
         self.put.append((dtype, scale, [index for index, address in enumerate(addresses) if address]))
 
+    def report_sums(self, weight, sums):
+        self.reported = weight, sums
+
     def shard_done_on_gpu(self, *, samples, sums):
-        self.sums = samples, list((_native.ctypes.c_double * 2).from_address(sums))
+        count = 2 + len(self.reported[1])
+        self.sums = samples, list((_native.ctypes.c_double * count).from_address(sums))
 
 
 def shard(*, early):
@@ -118,8 +123,8 @@ class GpuGradientsTest(unittest.TestCase):
         self.make(overlap=True)
         elements = sum(parameter.numel() for parameter in self.parameters)
         reduced = torch.arange(elements, dtype=torch.float32)
-        commit = Commit(epoch=0, step=0, gradient=reduced.data_ptr(), gradient_elements=elements, samples=2, loss=1,
-                        correct=0, on_gpu=True)
+        commit = Commit(epoch=0, step=0, gradient=reduced.data_ptr(), gradient_elements=elements,
+                        totals=Totals(samples=2, weight=2, loss=1, correct=0), on_gpu=True)
         self.gradients.set_reduced(commit)
         self.assertEqual(self.parameters[0].grad.data_ptr(), reduced.data_ptr())
         self.assertEqual(self.parameters[3].grad.tolist(), reduced[-2:].tolist())
@@ -127,20 +132,48 @@ class GpuGradientsTest(unittest.TestCase):
         reduced[4] = float("inf")
         self.assertFalse(self.gradients.finite())
 
+    def test_the_mean_over_weights_is_made_in_memory_of_its_own(self):
+        self.make(overlap=True)
+        elements = sum(parameter.numel() for parameter in self.parameters)
+        reduced = torch.arange(elements, dtype=torch.float32)
+        commit = Commit(epoch=0, step=0, gradient=reduced.data_ptr(), gradient_elements=elements, mean_factor=0.5,
+                        totals=Totals(samples=2, weight=4, loss=1, correct=0), on_gpu=True)
+        for _ in range(2):
+            self.gradients.set_reduced(commit)
+            self.assertEqual(self.parameters[3].grad.tolist(), (reduced[-2:] / 2).tolist())
+        self.assertEqual(reduced.tolist(), list(range(elements)), "the learner's memory is only read")
+
+    def test_a_shard_of_weight_zero_hands_in_nothing(self):
+        for early in (True, False):
+            self.make(overlap=True)
+            self.gradients.begin(shard(early=early), 2.0)
+            self.gradients.scale(0.0, loss_is_mean=True)
+            self.loss().backward()  # the program's own
+            self.assertTrue(self.gradients.hand_in(), "it has a gradient: zero")
+            self.assertEqual(self.learner.put, [])
+            self.assertTrue(all(parameter.grad is None for parameter in self.parameters))
+
 
 class GpuSumsTest(unittest.TestCase):
     """The loss of a GPU is not read."""
 
-    def answer(self, loss, correct):
+    def answer(self, loss, correct, weight=None, **sums):
         answering = mock.Mock(spec=torch_elastic.TorchElastic)
         answering._learner = RecordingLearner()
-        torch_elastic.TorchElastic._shard_done(answering, 2, loss, correct)
+        report = ShardReport(correct=correct, weight=weight, sums=sums)
+        torch_elastic.TorchElastic._shard_done(answering, 2, loss, report)
+        self.reported = answering._learner.reported
         return answering._learner.sums
 
     def test_tensors_and_numbers(self):
         on_gpu = torch.tensor(1.5, dtype=torch.float64)
         self.assertEqual(self.answer(on_gpu, 3.0), (2, [1.5, 3.0]))
         self.assertEqual(self.answer(0.5, on_gpu), (2, [0.5, 1.5]))
+
+    def test_named_sums_follow_in_the_order_of_their_names(self):
+        on_gpu = torch.tensor(1.5, dtype=torch.float64)
+        self.assertEqual(self.answer(0.5, 1.0, 7.0, b=on_gpu, a=2.0), (2, [0.5, 1.0, 2.0, 1.5]))
+        self.assertEqual(self.reported, (7.0, ["a", "b"]))
 
     def test_a_tensor_of_a_gpu_stays_there(self):
         number = torch_elastic.TorchElastic._number

@@ -206,10 +206,10 @@ class LoopTest(Misuse):
     def test_what_evaluate_returns(self):
         for returned, said in (
             (None, "evaluate returned None: it must return the loss of the batch, or"),
-            ((1.0, 2, 3), "evaluate returned 3 values: it must return the loss"),
+            ((1.0, 2, 3, 4), "evaluate returned 4 values: it must return the loss"),
             ("low", "the loss that evaluate returned is a str: it must be one number"),
             (torch.ones(3), "the loss that evaluate returned is a Tensor: it must be one number"),
-            ((1.0, "all"), "the number of right samples that evaluate returned is a str"),
+            ((1.0, "all"), "the number of right samples .correct. that evaluate returned is a str"),
         ):
             self.make(test_data=data(), evaluate=lambda batch, returned=returned: returned)
             with self.subTest(said), self.assertRaisesRegex(InvalidProgram, said):

@@ -1,5 +1,6 @@
 #include "trainer/binding/abi_structs.h"
 
+#include <cmath>
 #include <cstddef>
 #include <filesystem>
 #include <limits>
@@ -18,6 +19,7 @@ constexpr std::int32_t kMaxDimensions = 64;
 // change the size, and the padding of an older caller, which may hold anything, would be read.
 static_assert(sizeof(pliant_options) == offsetof(pliant_options, keep_freed_memory) + 4);
 static_assert(sizeof(pliant_training) == offsetof(pliant_training, wants_evaluation_results) + 4);
+static_assert(sizeof(pliant_sums) == offsetof(pliant_sums, values) + sizeof(void*));
 static_assert(sizeof(pliant_tensor) == offsetof(pliant_tensor, data) + sizeof(void*));
 
 Result<TensorRole> RoleOf(std::int32_t role) {
@@ -84,6 +86,7 @@ pliant_work WorkOf(std::int32_t kind, std::uint64_t epoch, std::uint64_t step,
   work.samples_sum = sums.samples;
   work.loss_sum = sums.loss;
   work.correct_sum = sums.correct;
+  work.weight_sum = sums.total_weight();
   return work;
 }
 
@@ -152,6 +155,38 @@ Result<BoundTensor> TensorOf(const pliant_tensor& tensor) {
   if (bytes > 0 && tensor.data == nullptr) return wrong("data is NULL");
   bound.view.bytes = {static_cast<std::byte*>(tensor.data), bytes};
   return bound;
+}
+
+Result<ReportedSums> SumsOf(const pliant_sums& sums) {
+  ReportedSums reported{.follow = sums.values == nullptr};
+  if (sums.weighs != 0) {
+    if (!(sums.weight >= 0) || !std::isfinite(sums.weight)) {
+      return Invalid(Format(
+          "weight is {}: it must be a number ≥ 0, the tokens or samples that the loss is the mean "
+          "of",
+          sums.weight));
+    }
+    reported.weight = sums.weight;
+  }
+  if (sums.count < 0 || static_cast<std::size_t>(sums.count) > kMaxNamedSums) {
+    return Invalid(Format("{} named sums: at most {} are possible", sums.count, kMaxNamedSums));
+  }
+  if (sums.count > 0 && sums.names == nullptr) return Invalid("sums->names is NULL");
+  std::string_view last;
+  for (std::int32_t i = 0; i < sums.count; ++i) {
+    const std::string_view name = sums.names[i] != nullptr ? sums.names[i] : "";
+    if (!IsSumName(name)) {
+      return Invalid(Format(
+          "a sum is named \"{}\": give a name of 1 to {} letters, digits and \"_-./\", other "
+          "than samples, weight, loss, correct and accuracy",
+          name.substr(0, kMaxSumName), kMaxSumName));
+    }
+    if (name <= last) return Invalid("the names of the sums are not in ascending order");
+    last = name;
+    const double value = reported.follow ? 0 : sums.values[i];
+    reported.named.emplace(name, value + 0.0);  // no -0.0
+  }
+  return reported;
 }
 
 Result<GradientFormat> GradientFormatOf(std::int32_t dtype, std::int32_t device, double scale) {
@@ -231,12 +266,16 @@ pliant_work WorkOf(const Work& from) {
                                  work.gradient_elements = commit.gradient.size();
                                  work.last = commit.last_of_epoch ? 1 : 0;
                                  work.doublings = commit.doublings;
+                                 work.mean_factor = commit.mean_factor;
+                                 work.first = commit.first ? 1 : 0;
                                  work.schedule_step = commit.schedule_step;
                                  return work;
                                },
                                [](const EvaluationTask& evaluation) {
-                                 return WorkOf(PLIANT_EVALUATED, evaluation.epoch, evaluation.step,
-                                               evaluation.sums);
+                                 pliant_work work = WorkOf(PLIANT_EVALUATED, evaluation.epoch,
+                                                           evaluation.step, evaluation.sums);
+                                 work.first = evaluation.first ? 1 : 0;
+                                 return work;
                                },
                                [](const LoadedWork&) {
                                  pliant_work work{};

@@ -8,31 +8,12 @@
 #include "base/check.h"
 #include "base/exceptions.h"
 #include "base/format.h"
-#include "trainer/checkpoint/state_copy.h"
-#include "trainer/collective/memory_source.h"
 
 namespace pliant {
 namespace {
 
 std::size_t ElementsOf(const TensorView& tensor) {
   return tensor.bytes.size() / SizeOf(tensor.dtype);
-}
-
-// Copies tensors into others of the same sizes.
-Status CopyAll(const StateDict& from, const StateDict& to) {
-  std::vector<TensorCopy> copies;
-  for (std::size_t i = 0; i < from.size(); ++i) copies.push_back({.from = &from[i], .to = &to[i]});
-  return CopyTensors(copies);
-}
-
-// The bytes of tensors that lie one after another in host memory.
-StateDict InHostMemory(StateDict tensors, std::span<std::byte> memory) {
-  for (TensorView& tensor : tensors) {
-    tensor.bytes = memory.first(tensor.bytes.size());
-    tensor.device = nullptr;
-    memory = memory.subspan(tensor.bytes.size());
-  }
-  return tensors;
 }
 
 StateDict ViewsOf(const std::vector<BoundTensor>& tensors, TensorRole role) {
@@ -71,7 +52,9 @@ Result<std::unique_ptr<BoundProgram>> BoundProgram::Make(ProgramInfo info,
                                                          std::shared_ptr<CudaGradients> gradients) {
   std::unique_ptr<BoundProgram> program(new BoundProgram(std::move(info), std::move(tensors),
                                                          std::move(device), std::move(gradients)));
-  RETURN_IF_ERROR(program->AllocateBuffers());
+  RETURN_IF_ERROR(program->buffers_.Allocate());
+  program->MakeState();
+  RETURN_IF_ERROR(program->MarkState());
   return program;
 }
 
@@ -83,35 +66,21 @@ BoundProgram::BoundProgram(ProgramInfo info, std::vector<BoundTensor> tensors,
       device_(std::move(device)),
       device_gradients_(std::move(gradients)),
       arithmetic_(device_gradients_ ? *device_gradients_ : HostArithmetic()),
-      live_buffers_(ViewsOf(tensors_, TensorRole::kBuffer)) {
+      buffers_(ViewsOf(tensors_, TensorRole::kBuffer), device_gradients_) {
   for (const std::size_t size : GradientSizes(tensors_)) {
     gradients_.push_back({.offset = info_.gradient_elements, .size = size});
     info_.gradient_elements += size;
     info_.gradient_tensors.push_back(size);
   }
   cells_ = CellsOf(info_);
-  for (const TensorView& buffer : live_buffers_) info_.buffer_bytes += buffer.bytes.size();
+  info_.buffer_bytes = buffers_.bytes();
   ready_.resize(gradients_.size());
 }
 
-Status BoundProgram::AllocateBuffers() {
-  committed_buffers_ = live_buffers_;
-  for (TensorView& buffer : committed_buffers_) {
-    const std::size_t bytes = buffer.bytes.size();
-    if (bytes == 0) continue;
-    if (buffer.device == nullptr) {
-      buffer_memory_.push_back(HeapMemory().Allocate(bytes));
-    } else {
-      ASSIGN_OR_RETURN(std::shared_ptr<std::byte> memory, buffer.device->Allocate(bytes));
-      buffer_memory_.push_back(std::move(memory));
-    }
-    buffer.bytes = {buffer_memory_.back().get(), bytes};
-  }
-  RETURN_IF_ERROR(CopyAll(live_buffers_, committed_buffers_));
-  auto buffer = committed_buffers_.begin();
+void BoundProgram::MakeState() {
+  auto buffer = buffers_.committed().begin();
   for (const BoundTensor& tensor : tensors_)
     state_.push_back(tensor.role == TensorRole::kBuffer ? *buffer++ : tensor.view);
-  return MarkState();
 }
 
 // ---- The owner's thread ----
@@ -119,25 +88,16 @@ Status BoundProgram::AllocateBuffers() {
 Result<bool> BoundProgram::Next(std::optional<Duration> max) {
   if (!thread_.Next(max)) return false;
   std::ranges::fill(ready_, false);
-  if (const Status prepared = Prepare(*work()); !prepared) {
+  reported_ = {};
+  // Before a shard the buffers are the committed ones. A commit begins with those of shard 0.
+  const auto* const commit = std::get_if<CommitTask>(work());
+  const bool shows = commit != nullptr && !commit->buffers.empty();
+  const Status prepared = shows ? buffers_.Show(commit->buffers) : buffers_.Restore();
+  if (!prepared) {
     Refuse(prepared.error());
     return std::unexpected(prepared.error());
   }
   return true;
-}
-
-Status BoundProgram::Prepare(const Work& work) {
-  const auto* const commit = std::get_if<CommitTask>(&work);
-  if (commit != nullptr && !commit->buffers.empty()) return ShowNewBuffers(commit->buffers);
-  return RestoreBuffers();
-}
-
-// Shows the program the buffers that this commit will commit if the step is taken.
-Status BoundProgram::ShowNewBuffers(std::span<const std::byte> from) {
-  // They are only read.
-  auto* const bytes = const_cast<std::byte*>(from.data());
-  const StateDict given = InHostMemory(live_buffers_, {bytes, from.size()});
-  return CopyBuffers(given, live_buffers_);
 }
 
 std::span<float> BoundProgram::GradientOf(std::size_t parameter) {
@@ -181,28 +141,36 @@ Status BoundProgram::GradientsReady(std::size_t first, std::size_t count) {
   return handed_out;
 }
 
+Status BoundProgram::ShardDone(double samples, std::span<const std::byte> on_device) {
+  const std::size_t count = reported_.device_sums();
+  device_gradients_->Report(on_device, std::as_writable_bytes(shard().sums.first(count)));
+  *shard().sums_follow = count;
+  return ShardDone(reported_.Take(samples));
+}
+
 Status BoundProgram::ShardDone(const ShardSums& sums) {
   Status saved;
   if (shard().task->kind == TickKind::kTrain) {
     for (std::size_t i = 0; i < gradients_.size(); ++i) {
       if (!ready_[i]) arithmetic_.Zero(GradientOf(i));
     }
-    saved = SaveBuffers(shard().buffers);
+    if (!shard().buffers.empty()) saved = SaveBuffers();
   }
   return Answer(saved, sums);
 }
 
-Status BoundProgram::ShardDone(double samples, std::span<const std::byte> sums) {
-  device_gradients_->Report(sums, std::as_writable_bytes(shard().sums));
-  *shard().sums_follow = true;
-  return ShardDone({.samples = samples});
+// The buffers of shard 0, after the work that makes them.
+Status BoundProgram::SaveBuffers() {
+  // Queued copies come after that by themselves.
+  if (!device_gradients_) RETURN_IF_ERROR(MarkState());
+  return buffers_.Save(shard().buffers);
 }
 
 Status BoundProgram::Committed(bool taken) {
-  return AnswerChange(taken ? CommitBuffers() : RestoreBuffers());
+  return AnswerChange(taken ? buffers_.Commit() : buffers_.Restore());
 }
 
-Status BoundProgram::Evaluated() { return AnswerChange(CommitBuffers()); }
+Status BoundProgram::Evaluated() { return AnswerChange(buffers_.Commit()); }
 
 Status BoundProgram::Loaded() { return AnswerChange({}); }
 
@@ -222,38 +190,5 @@ Status BoundProgram::AnswerChange(const Status& kept) {
 }
 
 Status BoundProgram::MarkState() { return device_ ? device_->Mark() : Status(); }
-
-Status BoundProgram::CopyBuffers(const StateDict& from, const StateDict& to) {
-  if (!device_gradients_) return CopyAll(from, to);
-  std::vector<DeviceMemory::Within> within;
-  for (std::size_t i = 0; i < from.size(); ++i) {
-    const std::span<std::byte> read = from[i].bytes;
-    const std::span<std::byte> written = to[i].bytes;
-    if (from[i].device != nullptr && to[i].device != nullptr) {
-      within.push_back({.from = read.data(), .to = written.data(), .bytes = read.size()});
-    } else if (from[i].device != nullptr) {
-      device_gradients_->Report(read, written);
-    } else if (to[i].device != nullptr) {
-      device_gradients_->ToDevice(read, written);
-    } else {
-      std::ranges::copy(read, written.begin());
-    }
-  }
-  if (within.empty()) return {};
-  return device_gradients_->Copy(within);
-}
-
-Status BoundProgram::RestoreBuffers() { return CopyBuffers(committed_buffers_, live_buffers_); }
-
-// The program's buffers become the committed ones.
-Status BoundProgram::CommitBuffers() { return CopyBuffers(live_buffers_, committed_buffers_); }
-
-// `to` is empty unless this is shard 0.
-Status BoundProgram::SaveBuffers(std::span<std::byte> to) {
-  if (to.empty()) return {};
-  // The shard's forward has written them. Queued copies come after that by themselves.
-  if (!device_gradients_) RETURN_IF_ERROR(MarkState());
-  return CopyBuffers(live_buffers_, InHostMemory(live_buffers_, to));
-}
 
 }  // namespace pliant

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "base/result.h"
+#include "trainer/binding/model_buffers.h"
+#include "trainer/binding/reported_sums.h"
 #include "trainer/checkpoint/device_memory.h"
 #include "trainer/checkpoint/state_dict.h"
 #include "trainer/cuda/cuda_gradients.h"
@@ -97,8 +99,11 @@ class BoundProgram final : public ProgramView {
   Status GradientsReady(std::size_t first, std::size_t count);
 
   void DataWaited(Duration time) { data_wait_ = data_wait_.load() + time; }
+  // Sums that the answer to the current shard takes.
+  ReportedSums& reported() { return reported_; }
   Status ShardDone(const ShardSums& sums);  // answers ShardWork
-  // The same with loss and correct in the device's memory. Only with device_gradients().
+  // The same with reported().device_sums() sums in the device's memory: loss, correct and named ones.
+  // Only with device_gradients().
   Status ShardDone(double samples, std::span<const std::byte> sums);
   Status Committed(bool taken);  // answers CommitTask
   Status Evaluated();            // answers EvaluationTask
@@ -125,14 +130,8 @@ class BoundProgram final : public ProgramView {
                std::shared_ptr<DeviceMemory> device, std::shared_ptr<CudaGradients> gradients);
 
   const ShardWork& shard() const { return std::get<ShardWork>(*work()); }
-  // Copies buffers from one place to another; on a device it only queues.
-  Status CopyBuffers(const StateDict& from, const StateDict& to);
-  Status AllocateBuffers();
-  Status Prepare(const Work& work);
-  Status RestoreBuffers();
-  Status ShowNewBuffers(std::span<const std::byte> from);
-  Status CommitBuffers();
-  Status SaveBuffers(std::span<std::byte> to);
+  void MakeState();
+  Status SaveBuffers();
   // The state is complete with all work that the program has queued on the device.
   Status MarkState();
   // `kept`: whether the work's result was kept; on an error the program is refused instead.
@@ -146,9 +145,7 @@ class BoundProgram final : public ProgramView {
   const std::shared_ptr<DeviceMemory> device_;
   const std::shared_ptr<CudaGradients> device_gradients_;
   GradientArithmetic& arithmetic_;  // where the gradients are
-  StateDict live_buffers_;
-  StateDict committed_buffers_;  // each where its live one is
-  std::vector<std::shared_ptr<std::byte>> buffer_memory_;
+  ModelBuffers buffers_;
   StateDict state_;
 
   PulledThread thread_{*this};  // synchronises itself
@@ -158,6 +155,7 @@ class BoundProgram final : public ProgramView {
 
   // The owner's thread only.
   std::vector<bool> ready_;  // by parameter
+  ReportedSums reported_;    // of the current shard
   bool stop_ = false;
 };
 

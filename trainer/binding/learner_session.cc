@@ -271,16 +271,28 @@ Result<bool> LearnerSession::Next(std::optional<Duration> most) {
   return true;
 }
 
+Status LearnerSession::ReportSums(ReportedSums sums) {
+  if (sums.weight && run_.environment.max_batch_size) {
+    return Invalid(
+        "the batch grows by the noise of samples (spec.training.batch.mode or PLIANT_BATCH_MODE is "
+        "FromState), but this program weighs by something else, such as tokens: use the mode "
+        "Constant");
+  }
+  program_->reported() = std::move(sums);
+  return {};
+}
+
 Status LearnerSession::ShardDoneOn(double samples, const double* sums) {
-  const std::span bytes(reinterpret_cast<const std::byte*>(sums), 2 * sizeof(double));
+  const std::size_t count = program_->reported().device_sums();
+  const std::span bytes(reinterpret_cast<const std::byte*>(sums), count * sizeof(double));
   if (program_->device_gradients() != nullptr) {
     RETURN_IF_ERROR(device_->CheckOwned(sums));
     return program_->ShardDone(samples, bytes);
   }
   ASSIGN_OR_RETURN(const std::vector<const std::byte*> read, ReadDevice(std::array{bytes}));
-  std::array<double, 2> values;
-  std::memcpy(values.data(), read.front(), sizeof values);
-  return program_->ShardDone({.samples = samples, .loss = values[0], .correct = values[1]});
+  std::vector<double> values(count);
+  std::memcpy(values.data(), read.front(), bytes.size());
+  return program_->ShardDone(program_->reported().Take(samples, values));
 }
 
 const LearnerSession::Ending* LearnerSession::ending() const {

@@ -86,7 +86,10 @@ class LearnerSession {
   // are valid until the next call.
   Result<std::vector<const std::byte*>> ReadDevice(
       std::span<const std::span<const std::byte>> device);
-  // Answers a shard. `sums`: loss and correct, in the memory of the program's GPU.
+  // kInvalid: the program may not weigh, because the job's batch grows.
+  Status ReportSums(ReportedSums sums);
+  // Answers a shard. `sums`: those of ReportedSums::device_sums, in the memory of the program's
+  // GPU.
   Status ShardDoneOn(double samples, const double* sums);
   // nullptr: the learner has not ended.
   const Ending* ending() const;

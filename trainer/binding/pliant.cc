@@ -25,6 +25,8 @@ struct pliant_learner {
   std::string folder;
   std::string metrics_line;
   std::optional<pliant::ShardTask> forecast;
+  std::vector<const char*> sum_names;
+  std::vector<double> sum_values;
 };
 
 namespace {
@@ -179,6 +181,23 @@ pliant::ReadDevice DeviceReaderOf(LearnerSession& session) {
   };
 }
 
+// The named sums of a commit or an evaluation, in memory of `learner`.
+void ShowSums(pliant_learner& learner, const Work& work, pliant_work& given) {
+  learner.sum_names.clear();
+  learner.sum_values.clear();
+  const auto show = [&](const pliant::ShardSums& sums) {
+    for (const auto& [name, value] : sums.named) {
+      learner.sum_names.push_back(name.c_str());
+      learner.sum_values.push_back(value);
+    }
+  };
+  if (const auto* const commit = std::get_if<CommitTask>(&work)) show(commit->sums);
+  if (const auto* const evaluation = std::get_if<EvaluationTask>(&work)) show(evaluation->sums);
+  given.sum_names = learner.sum_names.data();
+  given.sum_values = learner.sum_values.data();
+  given.sum_count = static_cast<std::int32_t>(learner.sum_names.size());
+}
+
 }  // namespace
 
 extern "C" {
@@ -284,6 +303,7 @@ pliant_status pliant_next(pliant_learner* learner, double seconds, pliant_work* 
     if (taken) {
       pliant_work given = WorkOf(*session.program()->work());
       if (session.program()->device_gradients() != nullptr) given.device = PLIANT_CUDA;
+      ShowSums(*learner, *session.program()->work(), given);
       return OkOr(WriteStruct(given, work, "work"));
     }
     if (session.ending() == nullptr) return PLIANT_NOTHING;
@@ -336,11 +356,20 @@ pliant_status pliant_data_waited(pliant_learner* learner, double seconds) {
   });
 }
 
+pliant_status pliant_report_sums(pliant_learner* learner, const pliant_sums* sums) {
+  return Guarded(learner, [&](LearnerSession& session) -> Result<pliant_status> {
+    RETURN_IF_ERROR(ProgramAt<ShardWork>(session).transform([](BoundProgram*) {}));
+    ASSIGN_OR_RETURN(const pliant_sums given, ReadStruct(sums, "sums"));
+    ASSIGN_OR_RETURN(pliant::ReportedSums reported, pliant::SumsOf(given));
+    return OkOr(session.ReportSums(std::move(reported)));
+  });
+}
+
 pliant_status pliant_shard_done(pliant_learner* learner, double samples, double loss,
                                 double correct) {
   return Guarded(learner, [&](LearnerSession& session) -> Result<pliant_status> {
     ASSIGN_OR_RETURN(BoundProgram* const program, ProgramAt<ShardWork>(session));
-    return OkOr(program->ShardDone({.samples = samples, .loss = loss, .correct = correct}));
+    return OkOr(program->ShardDone(program->reported().Take(samples, loss, correct)));
   });
 }
 

@@ -292,7 +292,8 @@ typedef struct pliant_work {
    * count as zero. */
   float* gradient;
   /* COMMIT: the mean gradient over the samples of the global batch, in the same layout. Read-only.
-   * All pointers in this struct are valid until the work is answered. */
+   * A program that weighs (pliant_report_sums) multiplies it by `mean_factor`. All pointers in this
+   * struct are valid until the work is answered. */
   const float* reduced;
   size_t gradient_elements;
   /* COMMIT, EVALUATED: sums over the samples of the global batch or the test set. They are equal on
@@ -314,6 +315,20 @@ typedef struct pliant_work {
   /* COMMIT: the step at which a training would be whose batch never grew: for schedules that count
    * steps. It is `step` while the batch is that of the beginning. */
   uint64_t schedule_step;
+  /* COMMIT, EVALUATED: what loss_sum and correct_sum are sums over: the sum of the weights, or
+   * samples_sum if the program does not weigh. */
+  double weight_sum;
+  /* COMMIT: the factor from the mean over samples to the mean over weights. 1: the program does not
+   * weigh. 0: all weights are zero. */
+  double mean_factor;
+  /* COMMIT, EVALUATED: the further sums of pliant_report_sums, over all shards, by ascending name.
+   * They are equal on all learners. */
+  const char* const* sum_names;
+  const double* sum_values;
+  int32_t sum_count;
+  /* COMMIT, EVALUATED: not 0: this learner is the membership's first, which writes metrics.jsonl.
+   * It is for output only: a decision that changes the training must be the same on all. */
+  int32_t first;
 } pliant_work;
 
 /* Waits for work, at most this many seconds (negative: without limit; 0: does not wait). The call
@@ -346,14 +361,33 @@ PLIANT_API pliant_status pliant_put_gradients(pliant_learner* learner, const voi
  * progress and metrics. Call it before the answer; several calls add up. */
 PLIANT_API pliant_status pliant_data_waited(pliant_learner* learner, double seconds);
 
-/* Answers TRAIN and EVALUATE. `loss` and `correct` are sums over the shard's samples, not means.
- * `samples`: how many samples count, usually all. */
+/* Further sums of a shard. */
+typedef struct pliant_sums {
+  size_t struct_size;
+  /* Not 0: the program weighs by `weight`, a number ≥ 0, in place of samples: the tokens that count
+   * for the loss. Then loss and correct are sums over them, and the gradient is that of this loss.
+   * A program weighs all of its training shards or none. A shard of weight 0 hands in no gradient.
+   */
+  int32_t weighs;
+  int32_t count; /* of named sums; at most 32 in a step, over all its shards */
+  double weight;
+  /* The names in ascending order, of 1 to 63 letters, digits and "_-./" each, but not samples,
+   * weight, loss, correct or accuracy. A shard that lacks a name adds zero to its sum. */
+  const char* const* names;
+  const double* values; /* NULL: they follow loss and correct in `sums` of pliant_shard_done_on */
+} pliant_sums;
+
+/* TRAIN, EVALUATE: reports further sums of the current shard. Call it once, before the answer. */
+PLIANT_API pliant_status pliant_report_sums(pliant_learner* learner, const pliant_sums* sums);
+
+/* Answers TRAIN and EVALUATE. `loss` and `correct` are sums over the shard's samples, or over its
+ * weight, not means. `samples`: how many samples count, usually all. */
 PLIANT_API pliant_status pliant_shard_done(pliant_learner* learner, double samples, double loss,
                                            double correct);
 
-/* The same with loss and correct in memory of the program's GPU: `sums` are two doubles that the
- * work on the program's stream makes. That work may be under way still, and `sums` may be freed or
- * changed in the order of the stream. */
+/* The same with loss and correct in memory of the program's GPU: `sums` are two doubles, and one
+ * for each further sum without a value, that the work on the program's stream makes. That work may
+ * be under way still, and `sums` may be freed or changed in the order of the stream. */
 PLIANT_API pliant_status pliant_shard_done_on(pliant_learner* learner, double samples,
                                               const double* sums);
 

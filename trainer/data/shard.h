@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "trainer/data/batch_segments.h"
+#include "trainer/data/shard_sums.h"
 
 namespace pliant {
 
@@ -27,24 +28,11 @@ struct ShardTask {
   std::shared_ptr<const BatchSegments> batches;  // of the schedule that the task is from
 };
 
-// Sums over the samples of a shard (not means), so that shards of different sizes add up.
-struct ShardSums {
-  double samples = 0;
-  double loss = 0;
-  double correct = 0;
-  bool operator==(const ShardSums&) const = default;
-};
-
 // A shard as a learner has computed it.
 struct ShardResult {
   ShardSums sums;
   double gradient_square = 0;  // |gradient|², in a measured tick
   bool operator==(const ShardResult&) const = default;
 };
-
-inline ShardSums operator+(const ShardSums& a, const ShardSums& b) {
-  return {
-      .samples = a.samples + b.samples, .loss = a.loss + b.loss, .correct = a.correct + b.correct};
-}
 
 }  // namespace pliant

@@ -8,7 +8,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kMaxSums = 16;  // of one evaluation
 constexpr std::size_t kMaxSumName = 63;
 
 }  // namespace
@@ -35,7 +34,7 @@ std::vector<Evaluation> ReadEvaluations(JsonFields& fields) {
                           .accuracy = each.OptionalNumber("accuracy"),
                           .sums = {}};
     if (each.Has("sums")) {
-      each.Numbers("sums", kMaxSums, [&](const std::string& name, double sum) {
+      each.Numbers("sums", kEvaluationSums, [&](const std::string& name, double sum) {
         if (name.size() > kMaxSumName) each.Wrong("sums", "has too long a name");
         evaluation.sums.emplace(name.substr(0, kMaxSumName), sum);
       });

@@ -11,6 +11,14 @@ using Json = nlohmann::json;
 
 constexpr Duration kLineEvery = std::chrono::seconds(1);
 
+// Whether the sum has a mean: it is finite, and over more than nothing.
+bool IsMean(double sum, const ShardSums& sums) { return std::isfinite(sum / sums.total_weight()); }
+
+// JSON has no other numbers.
+void PutIfFinite(Json& object, const std::string& name, double number) {
+  if (std::isfinite(number)) object[name] = number;
+}
+
 Json MetricsLine(std::string_view kind, const MetricsAccumulator::Commit& commit,
                  const ShardSums& sums) {
   Json line = {{"kind", kind},
@@ -22,18 +30,28 @@ Json MetricsLine(std::string_view kind, const MetricsAccumulator::Commit& commit
                {"learners", commit.learners},
                {"membership", ToString(commit.membership)},
                {"unixSeconds", commit.unix_seconds}};
-  // A loss that overflowed is omitted: JSON has no such number.
-  if (std::isfinite(sums.loss)) line["loss"] = sums.loss / sums.samples;
-  line["accuracy"] = sums.correct / sums.samples;
+  // A sum that overflowed is omitted: JSON has no such number.
+  if (IsMean(sums.loss, sums)) line["loss"] = sums.loss / sums.total_weight();
+  if (IsMean(sums.correct, sums)) line["accuracy"] = sums.correct / sums.total_weight();
+  PutIfFinite(line, "samples", sums.samples);
+  if (sums.weight) PutIfFinite(line, "weight", *sums.weight);
+  Json named = Json::object();
+  for (const auto& [name, sum] : sums.named) PutIfFinite(named, name, sum);
+  if (!named.empty()) line["sums"] = std::move(named);
   return line;
 }
 
 // A sum that is not finite is omitted.
 Evaluation EvaluationOf(const MetricsAccumulator::Commit& commit, const ShardSums& sums) {
   Evaluation evaluation{.step = commit.plan.step, .epoch = commit.plan.epoch, .sums = {}};
-  if (std::isfinite(sums.loss)) evaluation.loss = sums.loss / sums.samples;
-  if (std::isfinite(sums.correct)) evaluation.accuracy = sums.correct / sums.samples;
+  if (IsMean(sums.loss, sums)) evaluation.loss = sums.loss / sums.total_weight();
+  if (IsMean(sums.correct, sums)) evaluation.accuracy = sums.correct / sums.total_weight();
   if (std::isfinite(sums.samples)) evaluation.sums["samples"] = sums.samples;
+  if (sums.weight && std::isfinite(*sums.weight)) evaluation.sums["weight"] = *sums.weight;
+  for (const auto& [name, sum] : sums.named) {
+    if (evaluation.sums.size() == kEvaluationSums) break;
+    if (std::isfinite(sum)) evaluation.sums[name] = sum;
+  }
   return evaluation;
 }
 
@@ -65,7 +83,7 @@ std::optional<std::string> MetricsAccumulator::OnTrain(const Commit& commit) {
   }
   const Duration window = commit.now - *window_start_;
   if (window < kLineEvery && !commit.plan.last_of_kind) return std::nullopt;
-  loss_ = train_.loss / train_.samples;
+  loss_ = train_.loss / train_.total_weight();
   if (window > Duration::zero()) samples_per_second_ = samples_measured_ / ToSeconds(window);
   Json line = MetricsLine("train", commit, train_);
   if (samples_per_second_) line["samplesPerSecond"] = *samples_per_second_;
@@ -82,9 +100,7 @@ std::optional<std::string> MetricsAccumulator::OnEvaluate(const Commit& commit) 
   if (!commit.plan.last_of_kind) return std::nullopt;
   const ShardSums sums = std::exchange(evaluation_, {});
   Keep(EvaluationOf(commit, sums), evaluations_);
-  Json line = MetricsLine("test", commit, sums);
-  line["samples"] = sums.samples;
-  return line.dump();
+  return MetricsLine("test", commit, sums).dump();
 }
 
 void MetricsAccumulator::Restart(const ShardSums& evaluation) {

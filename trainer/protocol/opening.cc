@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "trainer/protocol/sums_wire.h"
 #include "trainer/protocol/wire.h"
 
 namespace pliant {
@@ -36,9 +37,7 @@ Bytes EncodeStateSummary(const StateSummary& holding) {
   writer.Put(holding.position.applied_ticks);
   writer.Put(holding.position.lineage.term);
   writer.Put(holding.position.lineage.counter);
-  writer.Put(holding.position.evaluation.samples);
-  writer.Put(holding.position.evaluation.loss);
-  writer.Put(holding.position.evaluation.correct);
+  PutSums(writer, holding.position.evaluation);
   writer.PutText(holding.position.last_line);
   writer.Put(holding.position.noise.trace);
   writer.Put(holding.position.noise.square);
@@ -62,9 +61,7 @@ Result<StateSummary> DecodeStateSummary(std::span<const std::byte> bytes, const 
   holding.position.applied_ticks = reader.Get<Tick>();
   holding.position.lineage.term = reader.Get<std::uint64_t>();
   holding.position.lineage.counter = reader.Get<std::uint64_t>();
-  holding.position.evaluation.samples = reader.Get<double>();
-  holding.position.evaluation.loss = reader.Get<double>();
-  holding.position.evaluation.correct = reader.Get<double>();
+  ASSIGN_OR_RETURN(holding.position.evaluation, ReadSums(reader));
   holding.position.last_line = reader.GetText();
   holding.position.noise.trace = reader.Get<double>();
   holding.position.noise.square = reader.Get<double>();

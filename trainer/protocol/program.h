@@ -23,11 +23,14 @@ struct CommitTask {
   std::uint64_t schedule_step = 0;  // as in TickPlan
   int doublings = 0;                // of the batch, since the training began
   bool last_of_epoch = false;       // the epoch's last step
-  std::span<const float>
-      gradient;  // mean over the samples of the global batch, parameters in StateDict order
+  // Mean over the samples of the global batch, parameters in StateDict order. Times `mean_factor`
+  // it is the mean over the weights of a program that has some.
+  std::span<const float> gradient;
+  double mean_factor = 1;
   std::span<const std::byte>
-      buffers;     // shard 0's output (ComputeShard); they become the committed buffers
-  ShardSums sums;  // over all shards: equal on all learners, and so is a decision based on them
+      buffers;         // shard 0's output (ComputeShard); they become the committed buffers
+  ShardSums sums;      // over all shards: equal on all learners, and so is a decision based on them
+  bool first = false;  // this learner is the membership's first, for output that is wanted once
 };
 
 // The result of the evaluation of an epoch.
@@ -35,6 +38,7 @@ struct EvaluationTask {
   std::uint64_t epoch = 0;
   std::uint64_t step = 0;  // optimizer steps committed before it
   ShardSums sums;          // over the test set: equal on all learners
+  bool first = false;      // as in CommitTask
 };
 
 // Constants of a job. Equal on all its learners.

@@ -1,11 +1,12 @@
 #include "trainer/protocol/spot_check.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstddef>
 
 #include "trainer/checkpoint/checksum.h"
 #include "trainer/data/permutation.h"
+#include "trainer/protocol/sums_wire.h"
+#include "trainer/protocol/wire.h"
 
 namespace pliant {
 namespace {
@@ -40,9 +41,9 @@ std::optional<SpotCheck> SpotCheckOf(std::uint64_t step, const Team& team, const
 
 std::uint64_t DigestOfShard(std::uint64_t gradient, std::span<const std::byte> buffers,
                             const ShardSums& sums) {
-  return HashWords({gradient, ChecksumOf(buffers), std::bit_cast<std::uint64_t>(sums.samples),
-                    std::bit_cast<std::uint64_t>(sums.loss),
-                    std::bit_cast<std::uint64_t>(sums.correct)});
+  WireWriter writer;
+  PutSums(writer, sums);
+  return HashWords({gradient, ChecksumOf(buffers), ChecksumOf(writer.Take().view)});
 }
 
 }  // namespace pliant

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "trainer/membership/messages.h"
 #include "trainer/protocol/state_check.h"
+#include "trainer/protocol/sums_wire.h"
 #include "trainer/protocol/wire.h"
 
 namespace pliant {
@@ -35,9 +36,7 @@ Bytes EncodeTrailer(const Trailer& trailer) {
   writer.Put(static_cast<std::uint32_t>(trailer.shards.size()));
   for (const Trailer::Shard& shard : trailer.shards) {
     writer.Put(static_cast<std::int32_t>(shard.shard));
-    writer.Put(shard.sums.samples);
-    writer.Put(shard.sums.loss);
-    writer.Put(shard.sums.correct);
+    PutSums(writer, shard.sums);
     writer.Put(shard.gradient_square);
   }
   writer.Put(static_cast<std::uint8_t>(trailer.in_sync));
@@ -77,11 +76,9 @@ Result<Trailer> DecodeTrailer(std::span<const std::byte> bytes) {
   const auto count = reader.Get<std::uint32_t>();
   for (std::uint32_t i = 0; i < count && reader.ok(); ++i) {
     Trailer::Shard shard{.shard = reader.Get<std::int32_t>()};
-    shard.sums.samples = reader.Get<double>();
-    shard.sums.loss = reader.Get<double>();
-    shard.sums.correct = reader.Get<double>();
+    ASSIGN_OR_RETURN(shard.sums, ReadSums(reader));
     shard.gradient_square = reader.Get<double>();
-    trailer.shards.push_back(shard);
+    trailer.shards.push_back(std::move(shard));
   }
   trailer.in_sync = reader.Get<std::uint8_t>() != 0;
   const auto came = reader.Get<std::uint32_t>();

@@ -50,16 +50,10 @@ void CatchUp::Advance() {
         done(status.transform([] { return CommitOutput{}; }));
       });
     } else {
-      parts_.compute.Commit({.epoch = tick.plan.epoch,
-                             .step = tick.plan.step,
-                             .schedule_step = tick.plan.schedule_step,
-                             .doublings = tick.plan.doublings,
-                             .last_of_epoch = tick.plan.last_of_kind,
-                             .mean = {.values = tick.gradient},
-                             .buffers = tick.buffers,
-                             .sums = tick.sums,
-                             .measure = IsMeasured(tick.plan)},
-                            done);
+      CommitWork work = CommitOf(tick.plan, tick.sums);
+      work.mean = {.values = tick.gradient};
+      work.buffers = tick.buffers;
+      parts_.compute.Commit(std::move(work), done);
     }
   }
 }

@@ -18,6 +18,8 @@
 #include "trainer/collective/reduction.h"
 #include "trainer/collective/reduction_plan.h"
 #include "trainer/collective/tree.h"
+#include "trainer/data/noise_window.h"
+#include "trainer/data/schedule.h"
 #include "trainer/protocol/hang_detector.h"
 #include "trainer/protocol/program.h"
 #include "trainer/protocol/state_check.h"
@@ -84,10 +86,26 @@ struct CommitWork {
   int doublings = 0;
   bool last_of_epoch = false;
   MeanGradient mean;
+  double mean_factor = 1;  // as in CommitTask
   Bytes buffers;
   ShardSums sums;
+  bool first = false;    // as in CommitTask
   bool measure = false;  // CommitOutput::gradient_square is wanted
 };
+
+// The commit of a planned step, as far as it follows from these.
+inline CommitWork CommitOf(const TickPlan& plan, const ShardSums& sums) {
+  return {.epoch = plan.epoch,
+          .step = plan.step,
+          .schedule_step = plan.schedule_step,
+          .doublings = plan.doublings,
+          .last_of_epoch = plan.last_of_kind,
+          .mean = {},
+          .mean_factor = MeanFactor(static_cast<double>(plan.samples), sums),
+          .buffers = {},
+          .sums = sums,
+          .measure = IsMeasured(plan)};
+}
 
 struct CommitOutput {
   double gradient_square = 0;  // |gradient|²

@@ -19,18 +19,18 @@ DeviceTick::DeviceTick(Memory memory, GradientAccumulator& accumulator, const Ti
       lanes_of_gradient_(work.measure ? accumulator.cells().count() * kSquareLanes : 0),
       follow_(work.tasks.size() + 1) {
   const std::size_t lanes = work.tasks.size() * lanes_of_gradient_;
-  const std::size_t doubles = 2 * follow_.size() + lanes;
+  const std::size_t doubles = kMaxSums * follow_.size() + lanes;
   shard_memory_ = memory_.pinned.Take(doubles * sizeof(double) + sizeof(std::uint64_t));
   std::byte* const begin = shard_memory_.view.data();
   const std::span all(reinterpret_cast<double*>(begin), doubles);
-  sums_ = all.first(2 * follow_.size());
+  sums_ = all.first(kMaxSums * follow_.size());
   lanes_ = all.last(lanes);
   checksum_ = reinterpret_cast<std::uint64_t*>(begin + all.size_bytes());
 }
 
 void DeviceTick::Offer(std::size_t task, ShardWork& work) {
-  follow_[task] = false;
-  work.sums = sums_.subspan(2 * task, 2);
+  follow_[task] = 0;
+  work.sums = sums_.subspan(kMaxSums * task, kMaxSums);
   work.sums_follow = &follow_[task];
 }
 
@@ -82,10 +82,11 @@ void DeviceTick::CopyNodes(const GradientAccumulator& accumulator, const Memory&
 }
 
 ShardSums DeviceTick::WithThatFollow(std::size_t task, ShardSums sums) const {
-  if (follow_[task]) {
-    sums.loss = sums_[2 * task];
-    sums.correct = sums_[2 * task + 1];
-  }
+  const std::span<const double> written = sums_.subspan(kMaxSums * task, follow_[task]);
+  if (written.empty()) return sums;
+  sums.loss = written[0];
+  sums.correct = written[1];
+  if (written.size() > 2) sums.SetNamed(written.subspan(2));
   return sums;
 }
 

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <optional>
 #include <span>
@@ -64,6 +63,8 @@ class DeviceTick : public TickSide {
     ShardSums sums;
   };
 
+  static constexpr std::size_t kMaxSums = 2 + kMaxNamedSums;  // of ShardWork::sums
+
   // The sums of a shard, of which the device may have written some.
   ShardSums WithThatFollow(std::size_t task, ShardSums sums) const;
 
@@ -74,8 +75,8 @@ class DeviceTick : public TickSide {
   const OnPart on_part_;
   const std::size_t lanes_of_gradient_;
   MutableBytes shard_memory_;
-  std::span<double> sums_;
-  std::deque<bool> follow_;  // by task: whether the device writes its sums
+  std::span<double> sums_;           // kMaxSums of each task
+  std::vector<std::size_t> follow_;  // by task: the number of its sums that the device writes
   std::optional<Checked> checked_;
   std::uint64_t* checksum_ = nullptr;  // of its gradient; pinned
   std::span<double> lanes_;            // of each task's gradient, if it is measured

@@ -19,10 +19,11 @@ struct ShardWork {
   GradientSink* sink = nullptr;  // as for Program::ComputeShard
   std::span<const float> left;   // as for Program::AddShard; empty: ComputeShard
   bool* added = nullptr;         // with `left`
-  // Memory for the sums of loss and correct. A program whose gradients are on a device may have the
-  // device write them there instead of reporting them, and sets `sums_follow`; empty: it may not.
+  // Memory for loss, correct and the named sums in the order of their names. A program whose
+  // gradients are on a device may have the device write the first ones there instead of reporting
+  // them, and sets their number; empty: it may not.
   std::span<double> sums;
-  bool* sums_follow = nullptr;  // with `sums`
+  std::size_t* sums_follow = nullptr;  // with `sums`
 };
 // Another state was loaded.
 struct LoadedWork {};

@@ -24,8 +24,10 @@ CommitTask TaskOf(const RunningCommit& commit) {
           .doublings = work.doublings,
           .last_of_epoch = work.last_of_epoch,
           .gradient = commit.gradient.view(),
+          .mean_factor = work.mean_factor,
           .buffers = work.buffers.view,
-          .sums = work.sums};
+          .sums = work.sums,
+          .first = work.first};
 }
 
 }  // namespace

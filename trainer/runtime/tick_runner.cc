@@ -198,18 +198,12 @@ void TickRunner::Commit(const TickOutcome& outcome, const std::optional<Evaluati
       committed(status.transform([] { return CommitOutput{}; }));
     });
   }
-  MeanGradient mean = tick_.exchange->mean();
+  CommitWork work = CommitOf(tick_.plan, outcome.sums);
+  work.mean = tick_.exchange->mean();
+  work.buffers = round_.buffers();
+  work.first = tick_.self == 0;
   tick_.exchange->Drop();  // the commit has it
-  parts_.compute.Commit({.epoch = tick_.plan.epoch,
-                         .step = tick_.plan.step,
-                         .schedule_step = tick_.plan.schedule_step,
-                         .doublings = tick_.plan.doublings,
-                         .last_of_epoch = tick_.plan.last_of_kind,
-                         .mean = std::move(mean),
-                         .buffers = round_.buffers(),
-                         .sums = outcome.sums,
-                         .measure = IsMeasured(tick_.plan)},
-                        committed);
+  parts_.compute.Commit(std::move(work), committed);
 }
 
 void TickRunner::CountInto(LearnerStats& stats) const {

@@ -158,6 +158,7 @@ void Training::CommitWhenComplete() {
   // All switch at the same tick; a member that catches up starts again there.
   if (!outcome.announced && MustWaitForThoseBehind()) return;
   ticks.NoteComplete();
+  if (HasTooManySums(outcome)) return;
   if (catch_up_) return OnMissed(outcome);
   if (!outcome.differing.empty() && DiffersFromOthers(outcome.differing)) return;
   // Shards of states that differ are unequal, which says nothing of the data.
@@ -166,7 +167,7 @@ void Training::CommitWhenComplete() {
   if (ticks.plan().kind == TickKind::kEvaluate && !evaluation) return OnCommitted(outcome);
   ticks.Commit(outcome, evaluation, [this, outcome](const Result<CommitOutput>& output) {
     if (!output) return owner_.Fail(output.error());
-    AddNoise(parts_.state.group.noise, ticks_.plan(), outcome.spread, *output);
+    AddNoise(parts_.state.group.noise, ticks_.plan(), outcome.sums, outcome.spread, *output);
     parts_.state.RecordStopRequest(parts_.compute, applied() + 1);
     OnCommitted(outcome);
   });
@@ -178,7 +179,21 @@ std::optional<EvaluationTask> Training::EvaluationEndedBy(const TickOutcome& out
   if (!parts_.compute.info().wants_evaluation_results) return std::nullopt;
   return EvaluationTask{.epoch = plan.epoch,
                         .step = plan.step,
-                        .sums = parts_.state.metrics.evaluation() + outcome.sums};
+                        .sums = parts_.state.metrics.evaluation() + outcome.sums,
+                        .first = rank_ == 0};
+}
+
+// All members fail alike. One program reports them, so it is at fault, not a learner.
+bool Training::HasTooManySums(const TickOutcome& outcome) {
+  ShardSums total = outcome.sums;
+  const TickPlan& plan = ticks_.plan();
+  if (plan.kind == TickKind::kEvaluate) total = parts_.state.metrics.evaluation() + total;
+  if (total.named.size() <= kMaxNamedSums) return false;
+  owner_.Fail({ErrorCode::kInvalid,
+               Format("the program reports {} named sums in step {}: at most {} are possible, over "
+                      "all of its shards together",
+                      total.named.size(), plan.step, kMaxNamedSums)});
+  return true;
 }
 
 // Every member comes to the same verdict. One that differs fails permanently: it would corrupt all

@@ -82,7 +82,7 @@ void Training::OnStateLoaded(const Position& position) {
 void Training::OnMissedTickApplied(const MissedTick& tick, const CommitOutput& output, bool last) {
   Position& own = parts_.state.own;
   NoiseWindow noise = own.noise;
-  AddNoise(noise, tick.plan, tick.spread, output);
+  AddNoise(noise, tick.plan, tick.sums, tick.spread, output);
   if (parts_.ledger != nullptr && tick.plan.kind == TickKind::kTrain && !last) {
     parts_.ledger->Committed(membership_, own.applied_ticks);
   }

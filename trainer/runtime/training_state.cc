@@ -30,9 +30,9 @@ void TrainingState::UseSegments() {
   schedule = *std::move(with);
 }
 
-void AddNoise(NoiseWindow& noise, const TickPlan& plan, const ShardSpread& spread,
-              const CommitOutput& output) {
-  if (IsMeasured(plan)) noise.Add(spread, plan.samples, output.gradient_square);
+void AddNoise(NoiseWindow& noise, const TickPlan& plan, const ShardSums& sums,
+              const ShardSpread& spread, const CommitOutput& output) {
+  if (IsMeasured(plan) && !sums.weight) noise.Add(spread, plan.samples, output.gradient_square);
 }
 
 }  // namespace pliant

@@ -51,8 +51,9 @@ struct TrainingState {
   void UseSegments();
 };
 
-// Adds a step to the noise, if it is measured.
-void AddNoise(NoiseWindow& noise, const TickPlan& plan, const ShardSpread& spread,
-              const CommitOutput& output);
+// Adds a step to the noise, if it is measured. That of a program which weighs is not: it would be
+// the noise of samples, not of what the program weighs by.
+void AddNoise(NoiseWindow& noise, const TickPlan& plan, const ShardSums& sums,
+              const ShardSpread& spread, const CommitOutput& output);
 
 }  // namespace pliant

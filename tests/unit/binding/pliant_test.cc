@@ -367,6 +367,119 @@ TEST_F(PliantTest, TrainsAlone) {
   EXPECT_THAT(line, HasSubstr(R"("kind":"train")"));
 }
 
+// Four shards of a sample each, with 1, 2, 0 and 5 tokens. The gradient of a token is its shard.
+TEST_F(PliantTest, AProgramWeighsByTokens) {
+  Start(1);
+  const std::array<double, 4> tokens = {1, 2, 0, 5};
+  for (pliant_work work = Next(); work.kind != PLIANT_END; work = Next()) {
+    if (work.kind == PLIANT_COMMIT) {
+      EXPECT_EQ(work.samples_sum, 4);
+      EXPECT_EQ(work.weight_sum, 8);
+      EXPECT_EQ(work.loss_sum, 16);
+      EXPECT_EQ(work.mean_factor, 0.5);
+      EXPECT_EQ(work.reduced[0] * static_cast<float>(work.mean_factor), 17.0F / 8);
+      ASSERT_EQ(work.sum_count, 2);
+      EXPECT_STREQ(work.sum_names[0], "entropy");
+      EXPECT_STREQ(work.sum_names[1], "right");
+      EXPECT_EQ(work.sum_values[0], 6);
+      EXPECT_EQ(work.sum_values[1], 3) << "a shard that lacks it adds zero";
+      EXPECT_NE(work.first, 0) << "it trains alone";
+      ASSERT_EQ(pliant_committed(learner_, 1), PLIANT_OK);
+      continue;
+    }
+    const double weight = tokens.at(static_cast<std::size_t>(work.shard));
+    if (weight > 0) {
+      const auto gradient = static_cast<float>(weight * work.shard);
+      work.gradient[0] = work.gradient[1] = work.gradient[2] = gradient;
+      ASSERT_EQ(pliant_gradients_ready(learner_, 0, 1), PLIANT_OK);
+    }
+    const std::array<const char*, 2> names = {"entropy", "right"};
+    const std::array<double, 2> values = {static_cast<double>(work.shard), 3};
+    const pliant_sums sums = {.struct_size = sizeof sums,
+                              .weighs = 1,
+                              .count = work.shard == 3 ? 2 : 1,
+                              .weight = weight,
+                              .names = names.data(),
+                              .values = values.data()};
+    ASSERT_EQ(pliant_report_sums(learner_, &sums), PLIANT_OK) << pliant_last_error();
+    ASSERT_EQ(pliant_shard_done(learner_, 1, 2 * weight, 0), PLIANT_OK);
+  }
+  const char* line = nullptr;
+  ASSERT_EQ(pliant_next_metrics(learner_, &line), PLIANT_OK);
+  EXPECT_THAT(line, testing::AllOf(HasSubstr(R"("loss":2.0)"), HasSubstr(R"("weight":8.0)"),
+                                   HasSubstr(R"("sums":{"entropy":6.0,"right":3.0})")));
+}
+
+TEST_F(PliantTest, SumsOfNoWeightHaveAFactorOfZero) {
+  Start(1);
+  for (pliant_work work = Next(); work.kind != PLIANT_END; work = Next()) {
+    if (work.kind == PLIANT_COMMIT) {
+      EXPECT_EQ(work.weight_sum, 0);
+      EXPECT_EQ(work.mean_factor, 0);
+      ASSERT_EQ(pliant_committed(learner_, 1), PLIANT_OK);
+      continue;
+    }
+    const pliant_sums sums = {.struct_size = sizeof sums, .weighs = 1};
+    ASSERT_EQ(pliant_report_sums(learner_, &sums), PLIANT_OK) << pliant_last_error();
+    ASSERT_EQ(pliant_shard_done(learner_, 1, 0, 0), PLIANT_OK);
+  }
+}
+
+TEST_F(PliantTest, WrongSumsAreNamed) {
+  const char* const sorted[] = {"a", "b"};
+  const char* const unsorted[] = {"b", "a"};
+  const char* const twice[] = {"a", "a"};
+  const char* const taken[] = {"loss"};
+  const char* const none[] = {nullptr};
+  const double values[] = {1, 2};
+  const double kNan = std::numeric_limits<double>::quiet_NaN();
+  struct Case {
+    pliant_sums sums;
+    const char* said;
+  };
+  const Case cases[] = {
+      {{.weighs = 1, .weight = -1}, "weight is -1: it must be a number ≥ 0"},
+      {{.weighs = 1, .weight = kNan}, "weight is nan"},
+      {{.count = -1, .names = sorted, .values = values}, "-1 named sums"},
+      {{.count = 33, .names = sorted, .values = values}, "33 named sums: at most 32"},
+      {{.count = 1, .values = values}, "names is NULL"},
+      {{.count = 2, .names = unsorted, .values = values}, "ascending order"},
+      {{.count = 2, .names = twice, .values = values}, "ascending order"},
+      {{.count = 1, .names = taken, .values = values}, "a sum is named \"loss\""},
+      {{.count = 1, .names = none, .values = values}, "a sum is named \"\""},
+  };
+  pliant_sums sums = {.struct_size = sizeof sums};
+  EXPECT_EQ(pliant_report_sums(learner_, &sums), PLIANT_ORDER) << "there is no shard";
+  Start();
+  ASSERT_EQ(Next().kind, PLIANT_TRAIN);
+  for (Case c : cases) {
+    c.sums.struct_size = sizeof c.sums;
+    EXPECT_EQ(pliant_report_sums(learner_, &c.sums), PLIANT_INVALID) << c.said;
+    EXPECT_THAT(pliant_last_error(), HasSubstr(c.said));
+  }
+}
+
+// Its batch grows by the noise of samples, which says nothing of tokens.
+TEST_F(PliantTest, AGrowingBatchRefusesWeights) {
+  const std::pair<const char*, const char*> grows[] = {{"PLIANT_BATCH_MODE", "FromState"},
+                                                       {"PLIANT_MAX_BATCH_SIZE", "64"}};
+  for (const auto& [name, value] : grows) setenv(name, value, 1);
+  OpenAgain();
+  for (const auto& [name, value] : grows) unsetenv(name);
+  ASSERT_EQ(
+      Describe({.train_samples = 32, .epochs = 1, .global_batch_size = 16, .logical_shards = 4}),
+      PLIANT_OK)
+      << pliant_last_error();
+  ASSERT_EQ(Register(Tensor("model.w")), PLIANT_OK);
+  ASSERT_EQ(pliant_start(learner_), PLIANT_OK) << pliant_last_error();
+  ASSERT_EQ(Next().kind, PLIANT_TRAIN);
+  pliant_sums sums = {.struct_size = sizeof sums, .weighs = 1, .weight = 3};
+  EXPECT_EQ(pliant_report_sums(learner_, &sums), PLIANT_INVALID);
+  EXPECT_THAT(pliant_last_error(), HasSubstr("use the mode Constant"));
+  sums.weighs = 0;
+  EXPECT_EQ(pliant_report_sums(learner_, &sums), PLIANT_OK);
+}
+
 // The effect of torch.set_flush_denormal(True) on the calling thread.
 class FlushesDenormals {
  public:

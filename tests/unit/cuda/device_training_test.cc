@@ -78,6 +78,34 @@ TEST_F(DeviceTrainingTest, GivesTheBitsOfTheHost) {
   EXPECT_EQ(device.correct_sum, host.correct_sum);
 }
 
+// The device makes two named sums, and the host weighs the shards. With several seeds the copies
+// of the sums come in several orders.
+TEST_F(DeviceTrainingTest, WeightsAndNamedSumsHaveTheBitsOfTheHost) {
+  const auto weigh = [&](Machine& machine, const std::string& name) {
+    const std::string folder = (folder_ / name).string();
+    return SmallProgram::Train(
+        machine,
+        {.checkpoint_dir = folder.c_str(), .batch_size = 8, .logical_shards = 4, .weighs = true});
+  };
+  HostMachine host_machine;
+  const SmallProgram::Outcome host = weigh(host_machine, "weighed");
+  EXPECT_EQ(host.weight_sum, 6 + 0 + 1 + 2) << "six samples, and one to two more by shard";
+  EXPECT_NE(host.sha256, TrainOnHost().sha256);
+  for (std::uint64_t seed = 1; seed <= (control_->is_fake() ? 10 : 1); ++seed) {
+    if (control_->is_fake()) control_->Restart(seed);
+    CudaMachine gpu(driver_);
+    const SmallProgram::Outcome device = weigh(gpu, "device" + std::to_string(seed));
+    EXPECT_EQ(device.sha256, host.sha256) << seed;
+    EXPECT_EQ(device.loss_sum, host.loss_sum);
+    EXPECT_EQ(device.weight_sum, host.weight_sum);
+    EXPECT_EQ(device.sums, host.sums);
+    EXPECT_EQ(device.sums.size(), 2U);
+    if (control_->is_fake()) {
+      EXPECT_EQ(control_->Violation(), "");
+    }
+  }
+}
+
 TEST_F(DeviceTrainingTest, AStepNeverWaitsForTheDevice) {
   if (!control_->is_fake()) GTEST_SKIP() << "only the stand-in counts";
   CudaMachine gpu(driver_);

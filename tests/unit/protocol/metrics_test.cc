@@ -37,10 +37,11 @@ TEST(Metrics, ATrainingLineIsDueOnceASecondAndAtAnEpochsEnd) {
   EXPECT_FALSE(metrics.OnCommit(CommitOf(1, 500ms)));
   const auto line = metrics.OnCommit(CommitOf(2, 600ms, 5));
   ASSERT_TRUE(line);
-  EXPECT_EQ(*line,
-            R"({"accuracy":0.75,"batchSize":4,"epoch":0,"kind":"train","learners":2,"loss":0.75,)"
-            R"("membership":"1.4","samplesPerSecond":13.333333333333334,"step":3,"tick":2,)"
-            R"("totalSteps":6,"unixSeconds":1000.6})");
+  EXPECT_EQ(
+      *line,
+      R"({"accuracy":0.75,"batchSize":4,"epoch":0,"kind":"train","learners":2,"loss":0.75,)"
+      R"("membership":"1.4","samples":12.0,"samplesPerSecond":13.333333333333334,"step":3,"tick":2,)"
+      R"("totalSteps":6,"unixSeconds":1000.6})");
   EXPECT_DOUBLE_EQ(metrics.loss().value(), 0.75);
   EXPECT_FALSE(metrics.OnCommit(CommitOf(5, 10s))) << "the clock starts over after an evaluation";
   EXPECT_TRUE(metrics.OnCommit(CommitOf(6, 11s)));
@@ -59,6 +60,53 @@ TEST(Metrics, AnEvaluationIsOneLineOverAllItsTicks) {
             (std::vector<Evaluation>{
                 {.step = 3, .epoch = 0, .loss = 1, .accuracy = 0.75, .sums = {{"samples", 8}}}}));
   EXPECT_EQ(metrics.evaluation(), ShardSums{});
+}
+
+// Three steps of 4 samples in 10 tokens each.
+TEST(Metrics, MeansAreByWeightAndTheRateIsBySamples) {
+  MetricsAccumulator metrics;
+  std::optional<std::string> line;
+  for (Tick tick = 0; tick < 3; ++tick) {
+    MetricsAccumulator::Commit commit = CommitOf(tick, tick * 250ms, 20);
+    commit.sums.weight = 10;
+    commit.sums.named = {{"entropy", 1.5}, {"overflown", INFINITY}};
+    line = metrics.OnCommit(commit);
+  }
+  ASSERT_TRUE(line);
+  for (const char* part :
+       {R"("loss":2.0)", R"("accuracy":0.3)", R"("weight":30.0)", R"("samples":12.0)",
+        R"("sums":{"entropy":4.5})", R"("samplesPerSecond":16.0)"}) {
+    EXPECT_THAT(*line, HasSubstr(part));
+  }
+  EXPECT_EQ(metrics.loss(), 2);
+}
+
+TEST(Metrics, AMeanOverNothingIsLeftOut) {
+  MetricsAccumulator metrics;
+  MetricsAccumulator::Commit commit = CommitOf(2, 1s, 0);
+  commit.sums.weight = 0;
+  commit.sums.correct = 0;
+  const auto line = metrics.OnCommit(commit);
+  ASSERT_TRUE(line);
+  EXPECT_THAT(*line, Not(HasSubstr("loss")));
+  EXPECT_THAT(*line, Not(HasSubstr("accuracy")));
+}
+
+TEST(Metrics, AnEvaluationReportsItsSumsUpToTheLimit) {
+  MetricsAccumulator metrics;
+  MetricsAccumulator::Commit commit = CommitOf(4, 1s, 6);
+  commit.sums.weight = 12;
+  for (int i = 10; i < 10 + static_cast<int>(kMaxNamedSums); ++i) {
+    commit.sums.named["n" + std::to_string(i)] = i;
+  }
+  metrics.OnCommit(commit);
+  const Evaluation& evaluation = metrics.evaluations().back();
+  EXPECT_EQ(evaluation.loss, 0.5);
+  EXPECT_EQ(evaluation.accuracy, 0.25);
+  EXPECT_EQ(evaluation.sums.size(), kEvaluationSums);
+  EXPECT_EQ(evaluation.sums.at("weight"), 12);
+  EXPECT_EQ(evaluation.sums.at("samples"), 4);
+  EXPECT_EQ(evaluation.sums.at("n10"), 10);
 }
 
 TEST(Metrics, ASuccessorContinuesAnEvaluation) {

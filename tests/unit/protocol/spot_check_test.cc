@@ -89,6 +89,10 @@ TEST(SpotCheck, ADigestChangesWithAnyBit) {
   std::array<std::byte, 2> buffers = {};
   const std::uint64_t before = DigestOfShard(gradient, buffers, sums);
   EXPECT_EQ(DigestOfShard(gradient, buffers, sums), before);
+  const ShardSums weighed{.samples = 4, .loss = 0.5, .correct = 2, .weight = 4};
+  EXPECT_NE(DigestOfShard(gradient, buffers, weighed), before);
+  const ShardSums named{.samples = 4, .loss = 0.5, .correct = 2, .named = {{"a", 0}}};
+  EXPECT_NE(DigestOfShard(gradient, buffers, named), before);
   for (double ShardSums::* const field :
        {&ShardSums::samples, &ShardSums::loss, &ShardSums::correct}) {
     ShardSums other = sums;

@@ -47,6 +47,9 @@ TEST(Trailer, TravelsInAFrame) {
       {.shards = {}, .doublings = 3},
       {.checked_shard = 7},
       {.shards = {{.shard = 0, .sums = {.samples = 4}, .gradient_square = 0.125}}},
+      {.shards = {{.shard = 0, .sums = {.samples = 4, .loss = 1, .weight = 9}},
+                  {.shard = 1,
+                   .sums = {.samples = 4, .weight = 0, .named = {{"a", 1}, {"b/c", -2}}}}}},
   };
   for (const Trailer& trailer : kTrailers) {
     const Bytes bytes = EncodeTrailer(trailer);

@@ -1,6 +1,7 @@
 """What an evaluation says."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from ._learner import Evaluated
 
@@ -11,10 +12,21 @@ class Evaluation:
 
     epoch: int
     step: int  # optimizer steps committed before
-    loss: float  # mean over the test set
+    loss: float  # mean over the test set, by weight if `evaluate` returns one
     accuracy: float  # share of its samples that are correct, 0 to 1
+    samples: float = 0.0  # in the test set
+    weight: float = 0.0  # sum of the weights; the samples if there are none
+    sums: Mapping[str, float] = field(default_factory=dict)  # named ones, over the test set
 
     @classmethod
     def of(cls, evaluated: Evaluated) -> "Evaluation":
-        loss, correct = evaluated.loss / evaluated.samples, evaluated.correct / evaluated.samples
-        return cls(epoch=evaluated.epoch, step=evaluated.step, loss=loss, accuracy=correct)
+        totals = evaluated.totals
+        return cls(
+            epoch=evaluated.epoch,
+            step=evaluated.step,
+            loss=totals.mean_loss,
+            accuracy=totals.accuracy,
+            samples=totals.samples,
+            weight=totals.weight,
+            sums=totals.named,
+        )

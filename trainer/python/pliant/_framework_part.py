@@ -4,6 +4,7 @@ import abc
 from typing import Any
 
 from ._learner import Commit, Shard
+from ._shard_report import ShardReport
 from ._states import Stateful
 
 
@@ -33,8 +34,8 @@ class FrameworkPart(abc.ABC):
         """Passes the shard's gradient to the learner."""
 
     @abc.abstractmethod
-    def _evaluate_batch(self, shard: Shard) -> tuple[Any, Any]:
-        """The loss of a shard of the test set (mean or sum), and the number of correct samples."""
+    def _evaluate_batch(self, shard: Shard) -> ShardReport:
+        """What the program says of a shard of the test set."""
 
     @abc.abstractmethod
     def _enter_commit(self, commit: Commit) -> None:

@@ -3,9 +3,10 @@
 import contextlib
 import ctypes
 import json
+import math
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from . import _native
@@ -58,6 +59,26 @@ class Shard:
 
 
 @dataclass(frozen=True)
+class Totals:
+    """Sums over all shards: equal on all learners."""
+
+    samples: float
+    weight: float  # what loss and correct are sums over: samples, unless the program weighs
+    loss: float
+    correct: float
+    named: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def mean_loss(self) -> float:
+        """NaN if nothing has a weight."""
+        return self.loss / self.weight if self.weight else math.nan
+
+    @property
+    def accuracy(self) -> float:
+        return self.correct / self.weight if self.weight else math.nan
+
+
+@dataclass(frozen=True)
 class Commit:
     """A step whose reduction is complete."""
 
@@ -65,12 +86,12 @@ class Commit:
     step: int
     gradient: int  # address of the mean gradient, read-only in host memory
     gradient_elements: int
-    samples: float
-    loss: float  # sums over the samples
-    correct: float
+    totals: Totals  # over the global batch
+    mean_factor: float = 1.0  # from the mean over samples to the mean over weights
     last: bool = False  # the epoch's last step
     doublings: int = 0  # of the batch, since the training began
     on_gpu: bool = False  # the gradient's address is the GPU's
+    first: bool = False  # this learner is the membership's first
 
 
 @dataclass(frozen=True)
@@ -79,9 +100,8 @@ class Evaluated:
 
     epoch: int
     step: int
-    samples: float
-    loss: float  # sums over the samples
-    correct: float
+    totals: Totals  # over the test set
+    first: bool = False  # this learner is the membership's first
 
 
 @dataclass(frozen=True)
@@ -263,20 +283,16 @@ class Learner:
                 step=work.step,
                 gradient=work.reduced,
                 gradient_elements=work.gradient_elements,
-                samples=work.samples_sum,
-                loss=work.loss_sum,
-                correct=work.correct_sum,
+                totals=_totals(work),
+                mean_factor=work.mean_factor,
                 last=bool(work.last),
                 doublings=work.doublings,
                 on_gpu=work.device == _native.CUDA,
+                first=bool(work.first),
             )
         if work.kind == _native.EVALUATED:
             return Evaluated(
-                epoch=work.epoch,
-                step=work.step,
-                samples=work.samples_sum,
-                loss=work.loss_sum,
-                correct=work.correct_sum,
+                epoch=work.epoch, step=work.step, totals=_totals(work), first=bool(work.first)
             )
         return Loaded() if work.kind == _native.LOADED else self.ending()
 
@@ -301,11 +317,29 @@ class Learner:
         """Reports how long the current shard waited for its samples."""
         self._check(self._library.pliant_data_waited(self._handle, seconds))
 
+    def report_sums(
+        self, weight: float | None, sums: Mapping[str, float] | Sequence[str]
+    ) -> None:
+        """Before the answer to a shard: its weight, and its named sums. `sums`: their values; or,
+        in ascending order, names whose values follow in shard_done_on_gpu."""
+        if weight is None and not sums:
+            return
+        names = sorted(sums)
+        values = [float(sums[name]) for name in names] if isinstance(sums, Mapping) else None
+        reported = _native.Sums(
+            weighs=weight is not None,
+            count=len(names),
+            weight=weight or 0.0,
+            names=(ctypes.c_char_p * len(names))(*(name.encode() for name in names)),
+            values=None if values is None else (ctypes.c_double * len(values))(*values),
+        )
+        self._check(self._library.pliant_report_sums(self._handle, ctypes.byref(reported)))
+
     def shard_done(self, *, samples: float, loss: float, correct: float) -> None:
         self._check(self._library.pliant_shard_done(self._handle, samples, loss, correct))
 
     def shard_done_on_gpu(self, *, samples: float, sums: int) -> None:
-        """The same with loss and correct in two doubles at this address of the GPU."""
+        """The same with loss, correct and named sums in doubles at this address of the GPU."""
         self._check(self._library.pliant_shard_done_on(self._handle, samples, sums))
 
     def gradient_norm(
@@ -383,6 +417,17 @@ class Learner:
             message=end.message.decode(errors="replace"),
             parameters_sha256=end.parameters_sha256.decode(),
         )
+
+
+def _totals(work: _native.Work) -> Totals:
+    names = [name.decode() for name in work.sum_names[: work.sum_count]]
+    return Totals(
+        samples=work.samples_sum,
+        weight=work.weight_sum,
+        loss=work.loss_sum,
+        correct=work.correct_sum,
+        named=dict(zip(names, work.sum_values[: work.sum_count], strict=True)),
+    )
 
 
 def _shard(work: _native.Work) -> Shard:

@@ -5,7 +5,7 @@ import abc
 import contextlib
 import math
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Generic, TypeVar
 
 from ._checks import or_none, whole
@@ -17,6 +17,7 @@ from ._notices import Notices
 from ._numbers import one_number
 from ._own_batches import OwnBatches
 from ._settings import Settings
+from ._shard_report import ShardReport
 from ._states import Counters, Stateful
 from ._watcher import Watcher
 from .errors import InvalidProgram, PliantError, TrainingFailed
@@ -67,16 +68,39 @@ class Step:
 
     @property
     def loss(self) -> float:
-        """Mean loss over the samples of the global batch. Available after the loop over the step.
-        NaN if other learners completed the step and this one has no result of it."""
+        """Mean loss over the samples of the global batch, or by weight. Available after the loop
+        over the step. NaN if all weights are 0, or if other learners completed the step and this
+        one has no result of it."""
         commit = self._result()
-        return commit.loss / commit.samples if commit else math.nan
+        return commit.totals.mean_loss if commit else math.nan
 
     @property
     def accuracy(self) -> float:
-        """Share of the samples reported as correct, 0 to 1. Available when `loss` is."""
+        """Share of the samples reported as correct, 0 to 1; by weight, if there are weights.
+        Available when `loss` is."""
         commit = self._result()
-        return commit.correct / commit.samples if commit else math.nan
+        return commit.totals.accuracy if commit else math.nan
+
+    @property
+    def weight(self) -> float:
+        """Sum of the weights of the global batch; without weights, its samples. Available when
+        `loss` is; 0 if other learners completed the step."""
+        commit = self._result()
+        return commit.totals.weight if commit else 0.0
+
+    @property
+    def sums(self) -> Mapping[str, float]:
+        """The named sums over the global batch (`log`), equal on all learners. Available when
+        `loss` is; empty if other learners completed the step."""
+        commit = self._result()
+        return commit.totals.named if commit else {}
+
+    def log(self, **sums: Any) -> None:
+        """Adds these numbers of the current batch to named sums over the global batch: `sums` after
+        the loop over the step, and `sums` of a line of metrics.jsonl. A number may be a tensor of
+        one element. For a mean, log a sum and a count. At most 32 names."""
+        self.shard  # raises outside the loop over the step
+        self._elastic._report.log(sums, self._elastic._number)
 
     def __iter__(self) -> Iterator[Any]:
         while isinstance(self._work, Shard):
@@ -189,10 +213,9 @@ class Elastic(FrameworkPart, Generic[StepT]):
         self._step = 0
         self._epoch = 0
         self._doublings = 0  # of the batch, in the last commit
-        # Sums of the current shard.
-        self._loss: Any = 0.0
-        self._correct: Any = 0.0
-        self._loss_known = False
+        self._report = ShardReport()  # of the current shard
+        self._weighs: bool | None = None  # whether batches have weights; None: not known yet
+        self._first = self.job.alone
         self.ending: Ending | None = None
         self.on_metrics: list[Callable[[dict[str, Any]], None]] = []
         self.on_evaluation: list[Callable[[Evaluation], None]] = []
@@ -220,6 +243,14 @@ class Elastic(FrameworkPart, Generic[StepT]):
     def batch_growth(self) -> int:
         """The global batch of the last commit, divided by that of the first epoch: 1, 2, 4 ..."""
         return 1 << self._doublings
+
+    @property
+    def first(self) -> bool:
+        """Whether this learner is the first of those that train now: the one that writes
+        metrics.jsonl. As of the last committed step or evaluation; before that only if it trains
+        alone. For output only: a decision made from it destroys the training, because learners
+        must stay equal."""
+        return self._first
 
     def register(self, name: str, what: Stateful) -> None:
         """Adds state to the training's, which joining learners and checkpoints receive: a schedule,
@@ -319,7 +350,7 @@ class Elastic(FrameworkPart, Generic[StepT]):
         if isinstance(work, Shard | Commit):
             self._epoch, self._step = work.epoch, work.step
         if isinstance(work, Commit):
-            self._doublings = work.doublings
+            self._doublings, self._first = work.doublings, work.first
         return self._epoch, self._step
 
     def _take_state(self) -> None:
@@ -342,23 +373,16 @@ class Elastic(FrameworkPart, Generic[StepT]):
             elif isinstance(work, Evaluated):
                 self._hear_of(work)
             elif isinstance(work, Shard) and not work.training:
-                loss, correct = self._evaluate_batch(work)
-                self._answer(work, loss, correct)
+                self._answer(work, self._evaluate_batch(work))
             else:
                 if isinstance(work, Ending):
                     self.ending = work
                 return work
 
     def _begin_shard(self, shard: Shard) -> Any:
-        self._loss, self._correct, self._loss_known = 0.0, 0.0, False
+        self._report = ShardReport()
         self._own_batches.begin_batch()
         return self._begin_batch(shard)
-
-    def _report(self, loss: Any, correct: Any) -> None:
-        self._loss += self._number("the loss", loss)
-        if correct is not None:
-            self._correct += self._number("the number of right samples (correct)", correct)
-        self._loss_known = True
 
     def _number(self, what: str, value: Any) -> Any:
         """A number that the program reports, in a form that can be added up."""
@@ -366,16 +390,26 @@ class Elastic(FrameworkPart, Generic[StepT]):
 
     def _end_shard(self, shard: Shard) -> None:
         self._end_batch(shard)
-        if not self._loss_known:
+        report = self._report
+        if not report.loss_is_known:
             self._notices.no_loss_is_reported()
-        self._answer(shard, self._loss, self._correct)
+        weighs = report.weight is not None
+        if self._weighs not in (None, weighs):
+            raise InvalidProgram(
+                "some batches have a weight and others have none: give each batch a weight, or none"
+            )
+        self._weighs = weighs
+        self._answer(shard, report)
 
-    def _answer(self, shard: Shard, loss: Any, correct: Any) -> None:
-        count = len(shard.samples)
-        self._shard_done(count, loss * count if self._loss_is_mean else loss, correct)
+    def _answer(self, shard: Shard, report: ShardReport) -> None:
+        samples = len(shard.samples)
+        loss = report.loss_sum(samples, is_mean=self._loss_is_mean)
+        self._shard_done(samples, loss, report)
 
-    def _shard_done(self, samples: int, loss: Any, correct: Any) -> None:
-        self._learner.shard_done(samples=samples, loss=loss, correct=correct)
+    def _shard_done(self, samples: int, loss: Any, report: ShardReport) -> None:
+        """Answers a shard. `loss`: its sum."""
+        self._learner.report_sums(report.weight, report.sums)
+        self._learner.shard_done(samples=samples, loss=loss, correct=report.correct)
 
     def _judge(self, commit: Commit, *, scaled: bool = False) -> bool:
         return takes_step(
@@ -387,6 +421,7 @@ class Elastic(FrameworkPart, Generic[StepT]):
         )
 
     def _hear_of(self, evaluated: Evaluated) -> None:
+        self._first = evaluated.first
         evaluation = Evaluation.of(evaluated)
         for listener in self.on_evaluation:
             listener(evaluation)

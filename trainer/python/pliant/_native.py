@@ -129,6 +129,23 @@ class Work(_Sized):
         ("doublings", c_int32),
         ("device", c_int32),
         ("schedule_step", c_uint64),
+        ("weight_sum", c_double),
+        ("mean_factor", c_double),
+        ("sum_names", POINTER(c_char_p)),
+        ("sum_values", POINTER(c_double)),
+        ("sum_count", c_int32),
+        ("first", c_int32),
+    ]
+
+
+class Sums(_Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("weighs", c_int32),
+        ("count", c_int32),
+        ("weight", c_double),
+        ("names", POINTER(c_char_p)),
+        ("values", POINTER(c_double)),
     ]
 
 
@@ -159,6 +176,7 @@ _FUNCTIONS = {
     "pliant_gradients_ready": (c_int32, [c_void_p, c_int32, c_int32]),
     "pliant_put_gradients": (c_int32, [c_void_p, c_void_p, c_int32, c_int32, c_double]),
     "pliant_data_waited": (c_int32, [c_void_p, c_double]),
+    "pliant_report_sums": (c_int32, [c_void_p, POINTER(Sums)]),
     "pliant_shard_done": (c_int32, [c_void_p, c_double, c_double, c_double]),
     "pliant_shard_done_on": (c_int32, [c_void_p, c_double, c_void_p]),
     "pliant_gradient_norm": (c_int32, [c_void_p, POINTER(c_void_p), c_int32, POINTER(c_double)]),

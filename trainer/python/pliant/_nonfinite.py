@@ -28,8 +28,11 @@ def takes_step(
     `on_nonfinite`: see pliant.attach. `scaled`: a scaler also checks the gradient. If it is not
     finite, the scaler skips the step and lowers its scale, which is how it finds a scale that fits.
     That is an error only when it never ends. No scale makes a loss finite."""
-    loss = commit.loss / commit.samples
-    what = "" if math.isfinite(loss) else f"its loss is {loss}"
+    loss = commit.totals.mean_loss
+    weighs_nothing = commit.totals.weight == 0
+    if weighs_nothing:
+        say(f"step {commit.step} has a gradient of zero: the weights of all its batches are 0")
+    what = "" if weighs_nothing or math.isfinite(loss) else f"its loss is {loss}"
     adapts = scaled and not what
     if not what and not gradient_is_finite():
         what = "its gradient is not finite"

@@ -9,9 +9,10 @@ import keras
 
 from .._learner import Commit, Learner, Shard
 from .._loop import Elastic, Step
-from .._numbers import loss_and_correct, one_number
+from .._numbers import one_number
 from .._seeds import mix
 from .._settings import KerasSettings
+from .._shard_report import ShardReport, evaluated
 from .._states import Stateful
 from .._threads import threads_of
 from .._workers import Workers
@@ -33,11 +34,24 @@ class KerasStep(Step):
         to `attach`. Returns the loss. Call it once for each batch."""
         return self._elastic._train_batch(batch)
 
-    def backward(self, loss: Any, gradients: Sequence[Any], correct: Any = None) -> None:
+    def backward(
+        self,
+        loss: Any,
+        gradients: Sequence[Any],
+        correct: Any = None,
+        *,
+        weight: Any = None,
+        **sums: Any,
+    ) -> None:
         """Takes gradients that the program computed itself, instead of `train`: the gradients of
         `loss`, the mean over the batch, one for each of model.trainable_variables (None: it has
-        none). `correct`: the number of correct samples in the batch, reported as accuracy."""
-        self._elastic._take_gradients(loss, gradients, correct)
+        none). `correct`: the number of correct samples in the batch, reported as accuracy.
+
+        `weight`: the tokens (or other units) that the loss is the mean of. The step then divides by
+        all tokens of the global batch, and so do the loss and the accuracy. Give each batch a
+        weight, or none. Further numbers are named sums: see `log`."""
+        self._elastic._take_gradients(loss, gradients, correct, weight)
+        self.log(**sums)
 
 
 class KerasElastic(Elastic[KerasStep]):
@@ -126,7 +140,10 @@ class KerasElastic(Elastic[KerasStep]):
         self._hand_in(loss, correct, gradients)
         return loss
 
-    def _take_gradients(self, loss: Any, gradients: Sequence[Any], correct: Any) -> None:
+    def _take_gradients(
+        self, loss: Any, gradients: Sequence[Any], correct: Any, weight: Any
+    ) -> None:
+        self._report.weigh(weight)
         arrays = [None if each is None else self._engine.array(each) for each in gradients]
         self._hand_in(one_number("the loss", loss), correct, arrays)
 
@@ -136,11 +153,18 @@ class KerasElastic(Elastic[KerasStep]):
                 "the current batch was trained already: call step.train(batch) or "
                 "step.backward(loss, gradients) once for each batch"
             )
-        scale = len(self._shard.samples) if self._loss_is_mean else 1.0
-        self._handed_in = self._gradients.hand_in(
-            self._learner, self._shard.gradient, gradients, scale
-        )
-        self._report(loss, correct)
+        weight = self._report.weight
+        if weight == 0:
+            self._handed_in = True  # the gradient of a mean over nothing is dropped
+        else:
+            over = len(self._shard.samples) if weight is None else weight
+            self._handed_in = self._gradients.hand_in(
+                self._learner,
+                self._shard.gradient,
+                gradients,
+                over if self._loss_is_mean else 1.0,
+            )
+        self._report.add(loss, correct, self._number)
 
     def _end_batch(self, shard: Shard) -> None:
         if not self._handed_in:
@@ -151,10 +175,10 @@ class KerasElastic(Elastic[KerasStep]):
         if shard.index == 0:
             self._state.save_buffers()
 
-    def _evaluate_batch(self, shard: Shard) -> tuple[float, float]:
+    def _evaluate_batch(self, shard: Shard) -> ShardReport:
         assert self._test is not None
         said = self._evaluate(self._load(self._test, shard))
-        return loss_and_correct(said)
+        return evaluated(said)
 
     # ---- The commit ----
 

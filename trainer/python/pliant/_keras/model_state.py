@@ -183,6 +183,8 @@ class Gradients:
         if commit.gradient_elements != self._elements:
             raise AssertionError("the reduced gradient has another size than the parameters")
         ctypes.memmove(self.reduced.ctypes.data, commit.gradient, 4 * self._elements)
+        if commit.mean_factor != 1:
+            self.reduced *= np.float32(commit.mean_factor)
 
     def finite(self) -> bool:
         """Whether the reduced gradient is finite."""

@@ -9,9 +9,10 @@ import torch.multiprocessing
 from .. import _native
 from .._learner import Commit, Learner, Shard
 from .._loop import Elastic, Step
-from .._numbers import loss_and_correct, one_number
+from .._numbers import one_number
 from .._seeds import mix
 from .._settings import TorchSettings
+from .._shard_report import ShardReport, evaluated
 from .._states import Stateful
 from .._streams import is_stream
 from .._threads import threads_from_environment
@@ -33,16 +34,28 @@ class TorchStep(Step):
 
     _elastic: "TorchElastic"
 
-    def backward(self, loss: torch.Tensor, correct: Any = None) -> None:
+    def backward(
+        self, loss: torch.Tensor, correct: Any = None, *, weight: Any = None, **sums: Any
+    ) -> None:
         """Calls `loss.backward()`, reports the loss, and takes the gradient: the parameters' `grad`
         is None afterwards. `loss`: a tensor with one element. `correct`: the number of correct
-        samples in the batch, reported as accuracy."""
-        self._elastic._backward(loss, correct)
+        samples in the batch, reported as accuracy.
 
-    def report(self, loss: Any, correct: Any = None) -> None:
+        `weight`: the tokens (or other units) that the loss is the mean of. The step then divides by
+        all tokens of the global batch, and so do the loss and the accuracy. A batch of weight 0
+        takes no backward pass. Give each batch a weight, or none. A tensor of a GPU is possible,
+        but the call then waits for the GPU.
+
+        Further numbers are named sums: see `log`."""
+        self._elastic._backward(loss, correct, weight)
+        self.log(**sums)
+
+    def report(self, loss: Any, correct: Any = None, *, weight: Any = None, **sums: Any) -> None:
         """Reports the loss, for a program that calls `loss.backward()` itself. `loss`: a number or
-        a tensor with one element. `correct`: the number of correct samples in the batch."""
-        self._elastic._report(loss, correct)
+        a tensor with one element. The others are as in `backward`."""
+        self._elastic._weigh(weight)
+        self._elastic._report.add(loss, correct, self._elastic._number)
+        self.log(**sums)
 
 
 class TorchElastic(Elastic[TorchStep]):
@@ -136,12 +149,20 @@ class TorchElastic(Elastic[TorchStep]):
             self._workers.ask_ahead(self._learner.forecast)
         return batch
 
-    def _backward(self, loss: torch.Tensor, correct: Any) -> None:
+    def _backward(self, loss: torch.Tensor, correct: Any, weight: Any) -> None:
         if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
             raise InvalidProgram("the loss must be a tensor of one number")
+        self._weigh(weight)
         scaler = self._settings.scaler
-        self._gradients.backward(scaler.scale(loss) if scaler else loss)
-        self._report(loss, correct)
+        if self._report.weight != 0:
+            self._gradients.backward(scaler.scale(loss) if scaler else loss)
+        self._report.add(loss, correct, self._number)
+
+    def _weigh(self, weight: Any) -> None:
+        """Comes before the backward pass, during which gradients are sent."""
+        self._report.weigh(weight)
+        if self._report.weight is not None:
+            self._gradients.scale(self._report.weight, loss_is_mean=self._loss_is_mean)
 
     def _number(self, what: str, value: Any) -> Any:
         # A tensor of a GPU stays there: float() would wait for it.
@@ -151,11 +172,14 @@ class TorchElastic(Elastic[TorchStep]):
                 return value.reshape(()).double()
         return one_number(what, value)
 
-    def _shard_done(self, samples: int, loss: Any, correct: Any) -> None:
-        on_gpu = [each for each in (loss, correct) if isinstance(each, torch.Tensor)]
+    def _shard_done(self, samples: int, loss: Any, report: ShardReport) -> None:
+        names = sorted(report.sums)
+        numbers = [loss, report.correct, *(report.sums[name] for name in names)]
+        on_gpu = [each for each in numbers if isinstance(each, torch.Tensor)]
         if not on_gpu:
-            return super()._shard_done(samples, loss, correct)
-        sums = torch.stack([_like(each, on_gpu[0]) for each in (loss, correct)])
+            return super()._shard_done(samples, loss, report)
+        self._learner.report_sums(report.weight, names)
+        sums = torch.stack([_like(each, on_gpu[0]) for each in numbers])
         self._learner.shard_done_on_gpu(samples=samples, sums=sums.data_ptr())
 
     def _end_batch(self, shard: Shard) -> None:
@@ -167,7 +191,7 @@ class TorchElastic(Elastic[TorchStep]):
             )
         self._state.end_batch(keeps_buffers=shard.index == 0)
 
-    def _evaluate_batch(self, shard: Shard) -> tuple[Any, Any]:
+    def _evaluate_batch(self, shard: Shard) -> ShardReport:
         assert self._test is not None and self._settings.evaluate is not None
         self._state.restore_buffers()
         batch = self._load(self._test, shard)
@@ -175,7 +199,7 @@ class TorchElastic(Elastic[TorchStep]):
         with torch.no_grad(), self._state.modes.evaluating():
             said = self._settings.evaluate(batch)
         self._state.end_evaluation()
-        return loss_and_correct(said, self._number)
+        return evaluated(said, self._number)
 
     def _enter_commit(self, commit: Commit) -> None:
         self._position(commit)

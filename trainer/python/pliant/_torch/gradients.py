@@ -149,6 +149,11 @@ class Gradients:
                 self._slots = self._place(shard.gradient, None)[1]
                 self._listen(self._hand_over)
 
+    def scale(self, weight: float, *, loss_is_mean: bool) -> None:
+        """The shard has this weight. Called before any of its gradients is handed in. The gradients
+        of a shard of weight 0 are dropped: they may be those of a mean over nothing."""
+        self._scale = weight if loss_is_mean or weight == 0 else 1.0
+
     def backward(self, loss: torch.Tensor) -> None:
         """Adds the loss's gradient to the shard's."""
         if not self._held:  # outside a shard `grad` holds the gradient of the global batch
@@ -177,6 +182,9 @@ class Gradients:
         """Passes the remaining gradients to the learner. A parameter that the loss does not depend
         on has none. False: no parameter has one."""
         self._take()
+        if self._scale == 0:
+            self._early, self._slots, self._next, self._held = False, [], {}, []
+            return True
         handed_over: set[int] = self._passed if self._early else set()
         waiting = {i: held for i, held in enumerate(self._held) if held is not None}
         if not handed_over.isdisjoint(waiting):
@@ -266,20 +274,27 @@ class Gradients:
             raise AssertionError("the reduced gradient has another size than the parameters")
         if commit.on_gpu:
             self._reduced, views = self._place(commit.gradient, self._device)
+            if commit.mean_factor != 1:  # in memory of our own: that one is the learner's
+                if self._copied is None:
+                    self._copied = torch.empty_like(self._reduced)
+                torch.mul(self._reduced, commit.mean_factor, out=self._copied)
+                self._reduced, views = self._copied, _views(self._copied, self._parameters)
         else:
-            self._reduced = self._copy(commit.gradient)
+            self._reduced = self._copy(commit.gradient, commit.mean_factor)
             views = _views(self._reduced, self._parameters)
         for parameter, view in zip(self._parameters, views, strict=True):
             parameter.grad = view.to(dtype=parameter.dtype)
 
-    def _copy(self, address: int) -> torch.Tensor:
-        """A copy of the gradient in host memory, on the parameters' device."""
+    def _copy(self, address: int, factor: float) -> torch.Tensor:
+        """A copy of the gradient in host memory, times a factor, on the parameters' device."""
         if self._in_host is None or self._copied is None:
             self._in_host = torch.zeros(self._elements, pin_memory=self._device.type == "cuda")
             self._copied = self._in_host.to(self._device)
         ctypes.memmove(self._in_host.data_ptr(), address, 4 * self._elements)
         if self._copied is not self._in_host:
             self._copied.copy_(self._in_host, non_blocking=True)
+        if factor != 1:
+            self._copied.mul_(factor)
         return self._copied
 
     def clip(self, max_norm: float) -> None:
