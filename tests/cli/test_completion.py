@@ -11,7 +11,7 @@ from play import HERE, JOBS, PROGRAM, ProgramTest
 
 
 class CandidatesTest(unittest.TestCase):
-    def test_what_may_come_next(self) -> None:
+    def test_candidates_continue_the_words_before_the_cursor(self) -> None:
         for words, want in (
             ("l", ["list", "logs"]),
             ("list --so", ["--sort"]),

@@ -111,7 +111,7 @@ class OperatorTest(ProgramTest):
 
 
 class EditsTest(ProgramTest):
-    def test_what_the_api_server_refuses_is_wrong_use(self) -> None:
+    def test_a_refusal_by_the_api_server_is_wrong_use(self) -> None:
         said = (
             'The ElasticTrainingJob "digits" is invalid: spec.elastic.minLearners: Invalid value: "integer": minLearners '
             "must not be greater than maxLearners: lower it, or raise maxLearners"
@@ -151,7 +151,7 @@ class EditsTest(ProgramTest):
 
 
 class OptionsTest(ProgramTest):
-    def test_what_names_the_cluster_is_passed_on(self) -> None:
+    def test_options_that_name_the_cluster_reach_kubectl(self) -> None:
         self.run_it("list -A --context east --kubeconfig /tmp/config")
         self.run_it("explain digits -n team-a --context=east")
         first, second = self.cluster.calls()

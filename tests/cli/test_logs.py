@@ -32,7 +32,7 @@ class LinesTest(unittest.TestCase):
     def test_a_line_without_a_time_is_the_rest_of_one(self) -> None:
         self.assertEqual(Position().take(b"abc def\n"), b"abc def\n")
 
-    def test_what_is_printed(self) -> None:
+    def test_a_line_is_printed_with_its_prefix(self) -> None:
         for line, want in (
             (b"a\tb\n", ["p: a\tb"]),
             (b"10%\r20%\r\n", ["p: 10%", "p: 20%"]),
@@ -58,7 +58,7 @@ class EventDecoderTest(unittest.TestCase):
 
 
 class PodsTest(unittest.TestCase):
-    def test_what_is_no_learner(self) -> None:
+    def test_a_malformed_pod_is_no_learner(self) -> None:
         for value in (None, 5, {}, {"metadata": {"name": "a"}}, {"metadata": {"name": 5, "uid": "u"}}):
             with self.subTest(value=value):
                 self.assertIsNone(read_learner(value))

@@ -14,7 +14,7 @@ from kubectl_pliant.table import Column
 
 
 class TextTest(unittest.TestCase):
-    def test_what_a_terminal_acts_on_is_escaped(self) -> None:
+    def test_characters_that_a_terminal_acts_on_are_escaped(self) -> None:
         for given, shown in (
             ("plain, ünïcode 研究", "plain, ünïcode 研究"),
             ("a\x1b[2Jb\x07\x9b\x7f", "a\\x1b[2Jb\\x07\\x9b\\x7f"),
@@ -56,7 +56,7 @@ class TextTest(unittest.TestCase):
 
 
 class TimesTest(unittest.TestCase):
-    def test_what_is_a_time(self) -> None:
+    def test_a_time_needs_a_valid_date_and_zone(self) -> None:
         for given, time in (
             ("1970-01-01T00:00:00Z", 0.0),
             ("1970-01-01T01:00:00.5+01:00", 0.5),
@@ -103,7 +103,7 @@ class FieldsTest(unittest.TestCase):
     def test_lists_are_bounded(self) -> None:
         self.assertEqual(sum(1 for _ in fields.Fields({"a": [{}] * 9999}).items("a")), fields.MAX_ITEMS)
 
-    def test_what_is_no_object_is_a_malformed_job(self) -> None:
+    def test_a_value_that_is_no_object_is_malformed(self) -> None:
         for value in (None, 5, "x", []):
             with self.subTest(value=value):
                 self.assertEqual(read_job(value).malformed, {fields.WHOLE})
@@ -276,7 +276,7 @@ class ExplanationTest(unittest.TestCase):
         found = [each.sentences for each in explanation.explain(job, 0.0) if each.about == about]
         return found[0] if found else ()
 
-    def test_what_is_before_a_job_that_waits(self) -> None:
+    def test_a_waiting_job_says_how_many_are_before_it(self) -> None:
         for before, sentence in (
             (0, "No job of its queue is before it."),
             (1, "1 job of its queue is before it."),
@@ -293,7 +293,7 @@ class ExplanationTest(unittest.TestCase):
             ("What keeps it from more: the operator calls it New\\x1b.",),
         )
 
-    def test_what_to_do(self) -> None:
+    def test_each_condition_has_its_advice(self) -> None:
         def has(type_name: str, status: str, reason: str) -> Job:
             return Job(name="a", phase="Running", conditions=(Condition(type_name, status, reason, "", None),))
 

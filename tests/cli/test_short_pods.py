@@ -30,7 +30,7 @@ class FramesTest(unittest.TestCase):
         self.assertEqual(kept_output.lines_of(answer, self.files, None), want)
         self.assertEqual(kept_output.lines_of(answer, self.files, 1), [want[2], want[3]])
 
-    def test_what_is_no_answer(self) -> None:
+    def test_a_malformed_answer_is_refused(self) -> None:
         for answer in (b"x", b"5 a.log\nab", b"1 b.log\nx", b"-1 a.log\n", b"1\n", b"999999999999999 a.log\n", b"\n"):
             with self.subTest(answer=answer), self.assertRaises(CommandError):
                 kept_output.lines_of(answer, self.files, None)

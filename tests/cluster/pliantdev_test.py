@@ -99,7 +99,7 @@ class DaemonTest(TemporaryFolderTest):
 
 
 class SignalTest(unittest.TestCase):
-    def test_whoever_ends_it_what_it_started_is_cleared_up(self):
+    def test_a_signal_clears_up_all_that_was_started(self):
         program = textwrap.dedent("""
             import sys, time
             from pliantdev import cli
@@ -193,7 +193,7 @@ class CountsTest(TemporaryFolderTest):
             "it crashed while it wrote",
         )
 
-    def test_what_needs_a_device_that_is_not_there_is_skipped(self):
+    def test_a_test_without_its_device_is_skipped(self):
         ended = '<testcase name="a" status="notrun"><skipped message="{}"/></testcase>'
         self.assertEqual(
             self._results(ended.format("SKIP_REGULAR_EXPRESSION_MATCHED")), Counts(0, 0, 1)
@@ -204,7 +204,7 @@ class CountsTest(TemporaryFolderTest):
             "nobody chose so",
         )
 
-    def test_of_a_last_line(self):
+    def test_a_last_line_gives_the_counts(self):
         self.assertEqual(Counts.from_last_line("5 passed, 0 failed\n", 0), Counts(5, 0))
         self.assertEqual(Counts.from_last_line("5 passed, 2 failed", 1), Counts(5, 2))
         self.assertEqual(Counts.from_last_line("5 passed, 0 failed", 1), Counts(5, 1))

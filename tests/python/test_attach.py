@@ -154,7 +154,7 @@ class AttachTest(unittest.TestCase):
             "the last one of its block",
         )
 
-    def test_what_a_program_does_to_grad_in_mid_step_is_the_same_in_every_shard(self):
+    def test_a_change_of_grad_acts_alike_in_every_shard(self):
         """Which shards' gradients are sent early depends on the other learners: nothing else may."""
 
         def clip():
@@ -338,7 +338,7 @@ class AttachTest(unittest.TestCase):
         self.assertEqual(self.elastic.steps_per_epoch, 3)
         self.assertIsNotNone(self.train())
 
-    def test_what_is_wrong_is_said(self):
+    def test_a_misused_step_is_refused_with_the_reason(self):
         cases = {
             "the step is not complete": lambda step: step.commit(),
             "committed already": lambda step: ([step.backward(self.loss(b)) for b in step], step.commit(), step.commit()),
@@ -397,7 +397,7 @@ class AttachTest(unittest.TestCase):
         self.make()
         self.assertIsNotNone(self.train())
 
-    def test_what_is_trained_is_settled_at_the_start(self):
+    def test_the_trained_parameters_are_fixed_at_the_start(self):
         def unfreeze(step, loss):
             if step.number == 3:
                 self.model.unused.requires_grad_(True)
@@ -418,7 +418,7 @@ class AttachTest(unittest.TestCase):
             self.train(backward=unfreeze)
         self.assertEqual(self.optimizer.state[next(self.model.parameters())]["step"], 3)
 
-    def test_what_no_loss_depends_on_has_a_gradient_of_zeros(self):
+    def test_a_parameter_without_loss_has_a_zero_gradient(self):
         """So an optimizer may change it, here by weight decay."""
         self.make()
         before = self.model.unused.weight.detach().clone()

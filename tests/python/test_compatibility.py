@@ -244,7 +244,7 @@ class ParametersTest(Case):
                 self.assertIn(message, str(caught.exception))
                 self.assertEqual(caught.exception.exit_code, 2)
 
-    def test_what_is_asked_for_is_checked(self):
+    def test_parameters_are_checked_when_asked_for(self):
         frozen = torch.nn.Linear(1, 1).requires_grad_(False)
         for said, ask, message in (
             ({"DATA_DIR": "/nowhere"}, lambda m: m.getTrainData(), "there is no folder /nowhere, where the train data should be: trainData (PLIANT_PARAMETER_TRAIN_DATA) or DATA_DIR names it"),
@@ -271,7 +271,7 @@ class ParametersTest(Case):
                 ended = self.run_script(script, status=2, **environment)
                 self.assertIn(message, ended.stderr)
 
-    def test_what_is_not_provided_is_named_with_what_is(self):
+    def test_a_missing_function_is_named_with_those_provided(self):
         with self.assertRaises(AttributeError) as caught:
             self.manager().getWorkerCount()
         self.assertEqual(
@@ -626,7 +626,7 @@ class SeedTest(Case):
             with self.subTest(name):
                 self.assertEqual(self.draw(module, **changes) == first, same)
 
-    def test_what_a_script_seeds_itself_stays(self):
+    def test_a_seed_that_the_script_sets_stays(self):
         own = "import torch; torch.manual_seed(7)"
         alone = self.run_script(f"{own}; print(torch.rand(()).item())").stdout
         for after in (own, f"{own}; import pth_parameter_mgr; import pyedt.fabric_model"):

@@ -263,7 +263,7 @@ class CompatibilityTest(unittest.TestCase):
                 ).train(2, 4, checkpoint_dir=str(self.folder / case.replace(" ", "-")))
                 self.assertEqual(set(lines), {expected})
 
-    def test_what_a_script_hands_over_is_used(self):
+    def test_everything_that_a_script_passes_is_used(self):
         """Callbacks, custom functions, a collate function, unknown arguments, RESULT_DIR and download."""
         import callbacks
         import torch

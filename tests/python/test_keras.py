@@ -368,7 +368,7 @@ class KerasLoopTest(unittest.TestCase):
         self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
         self.assertIn("3 steps alone with keras", ended.stdout)
 
-    def test_what_is_wrong_is_said(self):
+    def test_a_wrong_program_is_refused_with_the_reason(self):
         import keras
         from pliant.errors import PliantError
 

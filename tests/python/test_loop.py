@@ -154,7 +154,7 @@ class StreamTest(Loop):
         self.make(train := Cards(data()), folder, num_workers=2, **settings)
         self.assert_same(self.train(), expected)
 
-    def test_what_is_wrong_is_said(self):
+    def test_a_wrong_stream_is_refused_with_the_reason(self):
         class Short(Cards):
             def __len__(self):
                 return 60
@@ -618,7 +618,7 @@ class Full:
 
 
 class WorkersTest(unittest.TestCase):
-    def test_what_is_loaded_ahead_has_a_bound_in_bytes(self):
+    def test_batches_loaded_ahead_have_a_limit_in_bytes(self):
         batches = types.SimpleNamespace(in_order=False, sources={}, load=lambda samples, epoch: None)
         context = multiprocessing.get_context("fork")
         workers = Workers(3, batches, None, context=context)
@@ -640,7 +640,7 @@ class WorkersTest(unittest.TestCase):
         self.assertEqual(workers._asked, {_key(shards[0], 0)}, "what one weighs is not known yet")
         return workers.load(shards[0], lambda: self.fail("it was asked for")), workers
 
-    def test_whatever_a_batch_is_it_weighs_what_is_in_it(self):
+    def test_a_batch_weighs_as_much_as_its_tensors(self):
         tensor = torch.arange(100_000.0)
         for name, batch, of in (
             ("tensors", [tensor, {"labels": tensor}], lambda batch: batch[1]["labels"]),

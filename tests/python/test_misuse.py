@@ -203,7 +203,7 @@ class LoopTest(Misuse):
         self.check("right samples .correct. is a list", do_batch=lambda step, batch: step.report(1.0, correct=[1]))
         self.check("the loss is a str: it must be one number", do_batch=lambda step, batch: step.report("low"))
 
-    def test_what_evaluate_returns(self):
+    def test_evaluate_must_return_a_loss(self):
         for returned, said in (
             (None, "evaluate returned None: it must return the loss of the batch, or"),
             ((1.0, 2, 3, 4), "evaluate returned 4 values: it must return the loss"),
@@ -409,7 +409,7 @@ class ProcessTest(unittest.TestCase):
 
 
 class HelpTest(unittest.TestCase):
-    def test_what_is_public_is_listed_and_explained(self):
+    def test_public_names_are_listed_and_explained(self):
         listed = dir(pliant)
         self.assertLessEqual(set(pliant.__all__), set(listed))
         self.assertEqual({name for name in listed if not name.startswith("__")}, set(pliant.__all__))

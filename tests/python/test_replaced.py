@@ -200,7 +200,7 @@ class ReplacedTest(unittest.TestCase):
         rare.save()
         self.assertTrue(torch.equal(tensors[1], before[1]))
 
-    def test_what_cannot_be_taken_over_is_refused(self):
+    def test_a_replacement_that_cannot_fit_is_refused(self):
         def double(net):
             net.double()
 

@@ -316,7 +316,7 @@ class DataTest(unittest.TestCase):
             self.assertEqual(take(i + 2), data[0])
             i += 3
 
-    def test_what_a_sample_changes_is_no_change(self):
+    def test_a_sample_may_change_the_data_of_its_process(self):
         """A cache, or a file that is opened when the first sample is read: each process has its own."""
 
         class Opens(Changing):
@@ -340,7 +340,7 @@ class DataTest(unittest.TestCase):
         take(0, ahead=False)
         take(1)
 
-    def test_what_cannot_be_sent_is_refused(self):
+    def test_a_change_that_cannot_be_sent_is_refused(self):
         for change, said in (
             (lambda data: setattr(data, "collate", lambda: None), "training data.collate was changed .*num_workers=0"),
             (lambda data: data.parts[0].__dict__.update(scale=open(os.devnull)), r"training data.parts.0.scale was"),

@@ -100,7 +100,7 @@ class OptimizerStateTest(unittest.TestCase):
                 for a, b in zip(first.parameters(), second.parameters(), strict=True):
                     self.assertTrue(torch.equal(a, b))
 
-    def test_what_cannot_be_held_is_refused(self):
+    def test_an_unsupported_optimizer_is_refused(self):
         net = model()
         names = {parameter: key for key, parameter in net.named_parameters()}
         with self.assertRaisesRegex(InvalidProgram, "LBFGS cannot be used"):
@@ -135,7 +135,7 @@ class MirrorTest(unittest.TestCase):
                         made.call_args.kwargs["device"], tensor.device if cuda else "cpu"
                     )
 
-    def test_what_is_not_contiguous_is_copied(self):
+    def test_a_tensor_that_is_not_contiguous_is_copied(self):
         strided = torch.zeros(2, 3).t()
         mirror = Mirror(strided)
         strided.add_(1)
@@ -215,7 +215,7 @@ class KeptOutputTest(unittest.TestCase):
             self.guard.fail(error)
             raise
 
-    def test_what_ends_it_is_kept_with_the_place_in_the_program(self):
+    def test_a_final_error_is_kept_with_its_place(self):
         with self.assertRaises(InvalidProgram) as raised:
             self.attach()  # by the program
         self.assertTrue(self.learner.failed and self.learner.closed)
@@ -227,7 +227,7 @@ class KeptOutputTest(unittest.TestCase):
             process._on_uncaught(type(error), error, error.__traceback__)
         self.assertEqual(ended.exception.code, 2)
 
-    def test_what_nobody_catches_is_kept_once(self):
+    def test_an_uncaught_error_is_kept_once(self):
         try:
             raise ValueError("of the program's")
         except ValueError as error:
@@ -370,7 +370,7 @@ class PlainStateTest(unittest.TestCase):
         joined.restore(decode(encode(states.plain())))
         self.assertEqual((theirs.count, theirs.unit), (3, math.ceil))
 
-    def test_what_has_grown_too_large_is_named(self):
+    def test_a_state_grown_too_large_is_named(self):
         class Learner:
             def register(self, name, **_):
                 pass
@@ -489,7 +489,7 @@ class PlainStateTest(unittest.TestCase):
         with self.assertRaisesRegex(InvalidProgram, "is damaged: no tensors are kept"):
             decode(json.dumps({"__pliant__": "kept", "at": 0}).encode())
 
-    def test_what_has_no_plain_memory_is_refused(self):
+    def test_a_value_without_plain_memory_is_refused(self):
         for value, said in (
             (torch.eye(3).to_sparse(), "x is a tensor of the layout torch.sparse_coo"),
             (np.array([object()]), "x is an array of Python objects"),

@@ -23,7 +23,7 @@ class MetricsTest(ScenarioTest):
             self.assertTrue(answer.headers["Content-Type"].startswith("text/plain; version=0.0.4"))
             return figures(answer.read().decode())
 
-    def test_who_waits_takes_no_processor(self):
+    def test_a_waiting_process_takes_no_processor(self):
         """One learner is slow; the other waits for its shards, and the coordinator for messages of both."""
         job = self.make_job(epochs=5000, shard_milliseconds=50)  # it sleeps during a shard
         job.start_coordinator()

@@ -37,7 +37,7 @@ class RanksTest(ScenarioTest):
         self.assert_ranks(job, [learners[1], newcomer])
         self.assert_completes(job, [learners[1], newcomer])
 
-    def test_what_is_left_of_the_only_learner_saves_what_it_holds(self):
+    def test_the_only_learner_saves_when_it_loses_a_rank(self):
         never_due = {"PLIANT_CHECKPOINT_EVERY_STEPS": "1000000"}
         job, learners = self.running_job([0], environment={**TWO_RANKS, **never_due})
         os.kill(self.rank_processes(learners[0])[0], signal.SIGKILL)

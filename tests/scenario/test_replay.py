@@ -62,7 +62,7 @@ class ReplayTest(ScenarioTest):
         self.assertEqual(code, 1, log)
         self.assertIn("the final model differs", log)
 
-    def test_what_cannot_be_compared_is_said(self):
+    def test_a_replay_without_a_comparison_says_why(self):
         job, settings = self.trained()
         wrong = [
             ("30", {}, "no checkpoint of step 30", 2),
@@ -77,7 +77,7 @@ class ReplayTest(ScenarioTest):
                 self.assertEqual(code, expected, log)
                 self.assertIn(message, log)
 
-    def test_of_a_job_of_several_learners(self):
+    def test_a_job_of_several_learners_is_replayed(self):
         job, learners = self.running_job([0, 1, 2], epochs=20, shard_milliseconds=60,
                                          environment={"PLIANT_CHECKPOINT_KEEP": "20"})
         learners[0].kill()

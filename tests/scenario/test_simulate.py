@@ -90,7 +90,7 @@ class SimulateTest(unittest.TestCase):
                 self.assertIn("1 workload", text)
                 self.assertIn("as-written" if "--policy" in more or not more else "batch", text)
 
-    def test_what_if(self):
+    def test_a_snapshot_may_be_changed_before_planning(self):
         snapshot = (REPO / "tests" / "scenario" / "planner" / "replay").glob("*.json")
         for file in sorted(snapshot):
             with self.subTest(file.name):

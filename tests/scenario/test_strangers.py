@@ -226,7 +226,7 @@ class StrangersTest(ScenarioTest):
             self.assertTrue(heard.startswith("GET /v1/learner"), heard)
             self.assertIn(TOKENS["learner"], heard)
 
-    def test_who_knows_the_token_alone_is_no_peer(self):
+    def test_a_stranger_with_the_token_alone_is_refused(self):
         member = self.job.start_learner(0)
         self.job.plan([member])
         self.job.wait_for_members([member])

@@ -36,7 +36,7 @@ class PauseTest(unittest.TestCase):
             with self.subTest(what):
                 self.assertAlmostEqual(pause(after_each_other(*steps), since=3.0), expected)
 
-    def test_what_was_before_does_not_count(self):
+    def test_commits_before_the_change_do_not_count(self):
         commits = after_each_other(*ALONE, (9.0, 8), *ALONE, *IN_TWO)
         self.assertAlmostEqual(pause(commits, since=15.5), 0.0)
 
@@ -67,7 +67,7 @@ class HashesTest(unittest.TestCase):
 
 
 class FileTest(unittest.TestCase):
-    def test_what_is_written_is_read_and_half_a_line_is_not(self):
+    def test_only_whole_lines_are_read(self):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "commits"
             self.assertEqual(read(path), [])

@@ -17,7 +17,7 @@ def spell(hashes):
 
 
 class HashesRowTest(unittest.TestCase):
-    def test_what_was_not_compared_is_not_met(self):
+    def test_an_aim_without_a_comparison_is_not_met(self):
         undisturbed = {5: {"a"}, 10: {"b"}}
         cases = [
             # what, hashes of the disturbed run, steps that differ, met
@@ -85,7 +85,7 @@ class NotesTest(unittest.TestCase):
         self.assertIn("2 repeats", Rival(None, 2, "they take minutes").note())
         self.assertIn("minutes", Rival(None, 2, "they take minutes").note())
 
-    def test_what_tls_costs(self):
+    def test_a_note_says_the_cost_of_tls(self):
         measured = {"plain": Measured.of([2.0]), "tls": Measured.of([3.0])}
         self.assertIn("1.50 times", note("tls", measured))
         self.assertIsNone(note("plain", measured))

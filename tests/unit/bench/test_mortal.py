@@ -12,7 +12,7 @@ from mortal import Countdown, Mortal, die
 
 
 class CountdownTest(unittest.TestCase):
-    def test_which_gradient_it_dies_at(self):
+    def test_it_dies_at_the_gradient_that_completes_its_share(self):
         cases = [
             # what, elements, order of the backward pass, share, index that it dies at
             ("once the share is handed over", [10, 10, 10, 10], [3, 2, 1, 0], 0.5, 1),

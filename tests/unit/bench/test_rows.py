@@ -42,7 +42,7 @@ class RowTest(unittest.TestCase):
                 self.assertEqual((row.ratio, row.met), (ratio, met))
                 self.assertIn("met" if met else "missed", line(row))
 
-    def test_what_is_only_reported_has_no_verdict(self):
+    def test_a_row_without_an_aim_has_no_verdict(self):
         row = measured_row("x", "ms", Measured.of([1.0, 2.0]))
         self.assertIsNone(row.met)
         with tempfile.TemporaryDirectory() as folder:

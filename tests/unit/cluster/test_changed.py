@@ -96,7 +96,7 @@ class SelectTest(unittest.TestCase):
                 self.assertEqual(reach.tests, tests)
                 self.assertEqual(reach.parts, parts)
 
-    def test_what_no_test_runs_is_compiled(self) -> None:
+    def test_a_program_that_no_test_runs_is_compiled(self) -> None:
         reach = select(["tests/bench/operator_bench.cc"], GRAPH).whole
         self.assertEqual(changed.to_compile(reach, GRAPH), ["operator_bench"])
 
@@ -143,7 +143,7 @@ class SelectTest(unittest.TestCase):
                 self.assertEqual(reach.tests, tests)
                 self.assertEqual(reach.parts, parts)
 
-    def test_how_everything_is_built_reaches_everything_built(self) -> None:
+    def test_files_of_the_build_reach_everything_built(self) -> None:
         for file in ("CMakeLists.txt", "cmake/PliantTest.cmake", "CMakePresets.json"):
             with self.subTest(file):
                 reach = select([file], GRAPH).by_file[file]
@@ -158,7 +158,7 @@ class SelectTest(unittest.TestCase):
                 self.assertEqual(selected.by_file[file].tests, ALL_SHORT)
                 self.assertEqual(selected.by_file[file].parts, {*file_map.PARTS})
 
-    def test_what_reads_any_file_is_tested_whatever_changed(self) -> None:
+    def test_tests_that_read_any_file_always_run(self) -> None:
         always = Reach(frozenset({"documents_test", "dev_parts_test"}))
         self.assertEqual(select([".clang-tidy"], GRAPH).whole, always)
         self.assertEqual(select([], GRAPH).whole, Reach())

@@ -30,7 +30,7 @@ class ResultsTest(unittest.TestCase):
             [("fidelity_test", "a figure\n2 of 2 completion times equal")],
         )
 
-    def test_of_a_test_that_fails_the_beginning_and_the_end_are_shown(self) -> None:
+    def test_the_beginning_and_end_of_a_failure_are_shown(self) -> None:
         output = "\n".join(f"line {number}" for number in range(1000))
         (self.results / "ctest.junit").write_text(
             f'''<testsuite><testcase name="some_test" status="fail">

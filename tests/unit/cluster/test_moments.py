@@ -73,12 +73,12 @@ class PendingTest(MomentsTest):
     def names(self, *all_moments: Moment) -> list[str]:
         return [each.name for each in pending(all_moments, self.record)]
 
-    def test_what_has_passed_is_left_out(self) -> None:
+    def test_a_moment_that_has_passed_is_left_out(self) -> None:
         plan = [self.moment("a", PASSED), self.moment("b", FAILED), self.moment("c", PASSED)]
         play(plan[:2], self.record)
         self.assertEqual(self.names(*plan), ["b", "c"])
 
-    def test_what_is_needed_is_made_again(self) -> None:
+    def test_a_needed_moment_is_played_again(self) -> None:
         plan = [
             self.moment("compile", None),
             self.moment("unit tests", PASSED, "compile"),

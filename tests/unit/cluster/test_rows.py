@@ -69,7 +69,7 @@ class RecordTest(TemporaryFolderTest):
             [(row.name, row.passed) for row in found], [(UNIT.name, True), ("format", True)]
         )
 
-    def test_what_is_no_record_is_none(self) -> None:
+    def test_a_malformed_record_is_none(self) -> None:
         file = self.folder / "run.json"
         for text in ("", "{", "[]", "{}", '{"rows": [{}], "ended": []}'):
             with self.subTest(text=text):

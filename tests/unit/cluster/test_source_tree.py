@@ -37,7 +37,7 @@ class CommitTest(unittest.TestCase):
             with self.subTest(name):
                 self.assertEqual(source_tree.resolve(name, self.root), self.first[:12])
 
-    def test_what_is_no_commit_is_refused_with_the_remedy(self) -> None:
+    def test_a_name_of_no_commit_is_refused(self) -> None:
         for name in ("", "nothing", "--all", "-h", "HEAD:folder", f"{self.first}..{self.second}"):
             with self.subTest(name), self.assertRaisesRegex(DevError, "does not know the commit"):
                 source_tree.resolve(name, self.root)
@@ -48,7 +48,7 @@ class CommitTest(unittest.TestCase):
             self.assertEqual((folder / "folder" / "file").read_text(), "one")
         self.assertEqual([each.name for each in self.cache.iterdir()], ["commits"])
 
-    def test_what_cannot_be_archived_leaves_nothing(self) -> None:
+    def test_a_failed_archive_leaves_nothing(self) -> None:
         with self.assertRaisesRegex(DevError, "cannot archive"):
             source_tree.at("0" * 12, self.root, self.cache)
         self.assertEqual(list(self.cache.iterdir()), [])

@@ -21,7 +21,7 @@ def _calls(body: str, methods: str = "F G rank") -> set[str]:
 
 
 class TokensTest(unittest.TestCase):
-    def test_what_is_not_code_is_left_out(self) -> None:
+    def test_comments_directives_and_literals_are_left_out(self) -> None:
         for text, expected in (
             ("a // b\nc", "a c"),
             ("a // b \\\n b\nc", "a c"),
@@ -143,7 +143,7 @@ class MembersTest(unittest.TestCase):
 
 
 class BodiesTest(unittest.TestCase):
-    def test_whose_they_are(self) -> None:
+    def test_a_body_names_its_scope_and_class(self) -> None:
         for text, whose in (
             ("namespace n { T<A::B> C::D::f(int) const { } }", ("n", "C::D", "f")),
             ("template <typename T> const A<T>& C<T, U<T>>::f() {}", ("", "C", "f")),

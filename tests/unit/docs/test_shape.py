@@ -42,7 +42,7 @@ class MeasureTest(unittest.TestCase):
         )
         self.assertEqual(found.median, 2)
 
-    def test_who_makes_another_object_does_not_call_its_own_class(self) -> None:
+    def test_making_another_object_calls_no_own_method(self) -> None:
         (found,) = shape.measure({"a.cc": "struct A { A() { F(); } A F() { return A(); } };"}).classes
         self.assertEqual(found.cycle, ())
 
@@ -73,7 +73,7 @@ class MeasureTest(unittest.TestCase):
 
 
 class LimitsTest(unittest.TestCase):
-    def test_what_is_said(self) -> None:
+    def test_a_complaint_names_the_figure_and_its_limit(self) -> None:
         for found, said in (
             (_shape(33, 45, 10, 500), []),
             (_shape(fields=34), ["C: 34 fields, and 33 at most are allowed"]),
@@ -89,7 +89,7 @@ class LimitsTest(unittest.TestCase):
             with self.subTest(said=said):
                 self.assertEqual(shape.complaints(shape.figures(found)), said)
 
-    def test_of_two_classes_with_one_name_the_larger_counts(self) -> None:
+    def test_the_larger_of_two_classes_of_one_name_counts(self) -> None:
         classes = tuple(ClassShape("C", file, fields, 0, ()) for file, fields in (("a", 7), ("b", 9), ("c", 8)))
         self.assertEqual(shape.figures(Shape(classes, {}))["C", FIELDS], 9)
 

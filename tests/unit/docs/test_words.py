@@ -19,6 +19,9 @@ _PYTHON = """def f():
     # Who asks.
     name_least = f"mended {1}"
 def test_a_file_is_mended(): pass
+def test_what_is_kept(): pass
+async def test_those_that_wait(): pass
+def what_is_kept(): pass
 """
 
 
@@ -29,7 +32,12 @@ class PlacesTest(unittest.TestCase):
             ("no-subject", ["a.cc:1: Of two lines that are one comment.", "b.py:3: Who asks."]),
             (
                 "test-no-subject",
-                ["a.cc:7: What Is Given Up", "a.cc:10: That A Gpu Of 2 Is Told Apart"],
+                [
+                    "a.cc:7: What Is Given Up",
+                    "a.cc:10: That A Gpu Of 2 Is Told Apart",
+                    "b.py:6: what is kept",
+                    "b.py:7: those that wait",
+                ],
             ),
             ("give-up", ["a.cc:3: given up", "a.cc:7: What Is Given Up"]),
             ("but-for", ["a.cc:4: But for this."]),
@@ -43,7 +51,7 @@ class PlacesTest(unittest.TestCase):
                 ],
             ),
             ("is-told", ["a.cc:10: That A Gpu Of 2 Is Told Apart", "c.md:1: # Who is told"]),
-            ("mend", ["b.py:5: test a file is mended", "b.py:4: mended "]),
+            ("mend", ["b.py:5: a file is mended", "b.py:4: mended "]),
             ("limit-last", ["a.cc:3: elements_most", "a.cc:6: kLinesMost", "b.py:4: name_least"]),
         ):
             with self.subTest(name=name):

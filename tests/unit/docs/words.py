@@ -54,9 +54,9 @@ _OF_LIBRARIES = "rlim_max|denorm_min|read_message_max"
 WORDINGS = {
     "no-subject": Wording(re.compile(r"\A(?:Of|Who|Whoever|What|Those)\b"), (COMMENT,), "a subject, then a verb"),
     "test-no-subject": Wording(
-        re.compile(r"\A(?:Of|Who|Whoever|Whom|Whose|What|Whatever|That|Those|Which|Whichever|Whether|How|Why)\b"),
+        re.compile(r"(?i:\A(?:of|who|whoever|whom|whose|what|whatever|that|those|which|whichever|whether|how|why)\b)"),
         (TEST,),
-        "the name as a sentence about the suite, with a subject, then a verb",
+        "the name as a sentence: a subject, which in C++ may be the suite, then a verb",
     ),
     "so-long": _words(
         r"(?:for|after|waits?) so (?:long|many)|so (?:many|long|often) (?:at|as) most", "N seconds, at most N"
@@ -132,8 +132,8 @@ def _of_python(text: str) -> Iterator[Passage]:
         line = getattr(node, "lineno", 0)
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield Passage(PROSE, line, node.value)
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
-            yield Passage(PROSE, line, node.name.replace("_", " "))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
+            yield Passage(TEST, line, node.name.removeprefix("test_").replace("_", " "))
         for field in ("id", "arg", "attr", "name"):
             name = getattr(node, field, None)
             if isinstance(name, str):

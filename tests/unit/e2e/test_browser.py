@@ -52,7 +52,7 @@ class PipeTest(unittest.TestCase):
         self.assertEqual(self.pipe.command("Page.navigate", {"url": "x"}, session="s"), {"ok": 1})
         self.assertEqual(self.events, [{"method": "Page.loaded", "params": {"é": 1}}])
 
-    def test_what_goes_wrong_is_an_error(self) -> None:
+    def test_a_malformed_or_late_answer_is_an_error(self) -> None:
         for text, said in (
             (b'{"id": 1, "error": {"message": "no such tab"}}\0', "X.y: no such tab"),
             (b"{\0", "a message is no JSON"),

@@ -45,7 +45,7 @@ class OutcomesTest(unittest.TestCase):
 
 
 class WorldsTest(unittest.TestCase):
-    def test_what_holds_at_every_moment(self) -> None:
+    def test_good_worlds_have_no_problems(self) -> None:
         good = [builders.world(0.0, builders.training(8, step=3)), builders.world(1.0, builders.training(4, step=3))]
         self.assertEqual(problems(checks.check_worlds(good, 8)), [])
 

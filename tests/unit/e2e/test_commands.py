@@ -7,7 +7,7 @@ FRAME = "\x1b[H3 jobs\x1b[K\r\ntraining-1 4\x1b[J"
 
 
 class CommandsTest(unittest.TestCase):
-    def test_what_a_command_says(self) -> None:
+    def test_a_command_must_say_the_pattern_without_colours(self) -> None:
         self.assertEqual(commands.said_problems(["list"], "training-1  Running", r"training-1 +Running"), [])
         problems = commands.said_problems(["list", "-A"], "nothing", r"Running")
         self.assertEqual(problems, ["kubectl pliant list -A does not say Running: nothing"])

@@ -49,7 +49,7 @@ class RecoveryTest(unittest.TestCase):
 
 
 class BreakTest(unittest.TestCase):
-    def test_what_was_saved_must_not_be_lost(self) -> None:
+    def test_a_saved_step_must_not_be_lost(self) -> None:
         for restored, holds in ((51, True), (50, True), (49, False), (0, False)):
             with self.subTest(restored=restored):
                 self.assertEqual(Break(min_step=50, step_restored=restored, time=0.0).problems() == (), holds)
@@ -70,7 +70,7 @@ class BadJobsTest(unittest.TestCase):
             spoilt_jobs.append(job)
         self.assertEqual(container(JOB)["args"], ["--data=/data", "--epochs=3"])
 
-    def test_who_loses_all_learners_at_once_was_harmed(self) -> None:
+    def test_a_job_that_loses_all_learners_was_harmed(self) -> None:
         def world(*numbers: int, phase: str = "Running") -> builders.World:
             pods = tuple(builders.learner(number, phase=phase) for number in numbers)
             return builders.world(0.0, builders.Training(builders.job("bystander"), pods, None))
@@ -231,7 +231,7 @@ class ChurnTest(unittest.TestCase):
             with self.subTest(last=last):
                 self.assertEqual(len(churn.problems([first, last])), found)
 
-    def test_what_ended_is_deleted_and_what_lacks_is_made(self) -> None:
+    def test_an_ended_job_is_deleted_and_replaced(self) -> None:
         kubectl = unittest.mock.Mock()
         kubectl.attempt.return_value.returncode = 0
         stage = unittest.mock.Mock(kubectl=kubectl, manifest=lambda name: copy.deepcopy(JOB))

@@ -72,7 +72,7 @@ class OpenedTest(unittest.TestCase):
         with self.assertRaises(ProcessLookupError):
             os.kill(pid, 0)
 
-    def test_what_fails_is_said(self) -> None:
+    def test_a_failure_of_kubectl_is_said(self) -> None:
         with self.assertRaisesRegex(StoryError, "kubectl pliant ui: error: there is no Lease"):
             with operator_page.opened(self.kubectl("echo error: there is no Lease >&2; exit 1")):
                 self.fail("it cannot be open")

@@ -33,7 +33,7 @@ class WriteTest(unittest.TestCase):
         self.assertEqual(write_of("PATCH", f"{JOB}/status", status(phase="Running", step=2)), running)
         self.assertNotEqual(write_of("PATCH", f"{JOB}/status", status(phase="Resizing")), running)
 
-    def test_what_changes_no_job_is_no_write(self) -> None:
+    def test_a_request_that_changes_no_job_is_no_write(self) -> None:
         events = "/apis/events.k8s.io/v1/namespaces/demo/events"
         for method, target in (("GET", PODS), ("POST", f"{PODS}?dryRun=All"), ("PUT", LEASE), ("POST", events)):
             with self.subTest(target):

@@ -56,7 +56,7 @@ class PaceTest(unittest.TestCase):
         self.assertEqual(container(pace.unpaced(first))["env"], [])
         self.assertNotIn("env", container(JOB))
 
-    def test_what_is_let_go_hears_of_it_at_once(self) -> None:
+    def test_learners_let_go_are_notified_at_once(self) -> None:
         kubectl = unittest.mock.Mock()
         pace.let_go(kubectl, "training-1")
         kubectl.run.assert_called_once_with(
@@ -76,7 +76,7 @@ class ReferenceTest(unittest.TestCase):
         self.assertEqual(spec["volumes"], [{"name": "checkpoints", "hostPath": {"path": "/shared"}}])
         self.assertEqual(reference.pod(pace.paced(JOB))["spec"]["containers"][0]["env"], spec["containers"][0]["env"])
 
-    def test_what_the_job_says_to_its_program_is_said_there_too(self) -> None:
+    def test_the_reference_has_the_environment_of_the_job(self) -> None:
         job = copy.deepcopy(JOB)
         said = {"name": "PLIANT_PARAMETER_EPOCHS", "value": "3"}
         container(job)["env"] = [said]
@@ -84,7 +84,7 @@ class ReferenceTest(unittest.TestCase):
         self.assertIn(said, alone["env"])
         self.assertEqual(container(job)["env"], [said])
 
-    def test_what_runs_is_waited_for_and_what_is_known_is_not_run_again(self) -> None:
+    def test_a_reference_runs_once_and_is_waited_for(self) -> None:
         self.addCleanup(reference._known.clear)
         kubectl = unittest.mock.Mock()
         message = json.dumps({"reason": "Completed", "parametersSha256": "ab"})

@@ -42,7 +42,7 @@ class QueuesTest(unittest.TestCase):
 
 
 class InterruptionsTest(unittest.TestCase):
-    def test_whoever_shrinks_is_not_interrupted(self) -> None:
+    def test_a_job_that_shrinks_is_not_interrupted(self) -> None:
         phases = ("Queued", "Starting", "Running", "Resizing", "Running", "Succeeded")
         self.assertEqual(self.interruptions(phases, {}), ())
 

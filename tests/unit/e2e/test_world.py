@@ -75,7 +75,7 @@ class WorldTest(unittest.TestCase):
     def test_resizes_that_do_not_run_yet_are_left_out(self) -> None:
         self.assertEqual([each.membership for each in Progress.parse(PROGRESS_JSON).resizes], ["1.2"])
 
-    def test_what_a_coordinator_does_not_know_is_none(self) -> None:
+    def test_a_fact_unknown_to_the_coordinator_is_none(self) -> None:
         progress = Progress.parse({"term": 1, "membership": None, "state": "Waiting"})
         self.assertEqual((progress.members, progress.step, progress.loss), ((), None, None))
 

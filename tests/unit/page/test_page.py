@@ -87,7 +87,7 @@ class BundleTest(unittest.TestCase):
                 want.update(re.sub("^export ", "", line) for line in body.splitlines() if line)
             self.assertEqual(left, want)
 
-    def test_what_cannot_be_one_script_is_refused(self) -> None:
+    def test_modules_that_cannot_be_one_script_are_refused(self) -> None:
         wrong = {
             "a circle": {"a.js": 'import { b } from "./b.js";\n', "b.js": 'import { a } from "./a.js";\n'},
             "another form": {"a.js": 'import * as b from "./b.js";\n', "b.js": ""},
