@@ -212,7 +212,7 @@ class SumsTest(Weights):
 
 
 class WrongTest(Weights):
-    def test_what_is_wrong_is_said(self):
+    def test_wrong_numbers_and_names_are_said(self):
         cases = [
             ({"weight": -1}, "weight is -1: it must be a number ≥ 0, the tokens or samples"),
             ({"weight": math.nan}, "weight is nan: it must be a number"),
@@ -266,7 +266,7 @@ class WrongTest(Weights):
                     step.backward(self.loss(batch))
                 step.log(late=1)
 
-    def test_what_evaluate_may_return(self):
+    def test_evaluate_may_return_several_forms(self):
         cases = [
             (1.5, ShardReport(loss=1.5, loss_is_known=True)),
             ((1.5, 3), ShardReport(loss=1.5, correct=3.0, loss_is_known=True)),
