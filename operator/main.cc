@@ -87,10 +87,10 @@ std::string HostName() {
 }
 
 std::optional<controller::JobNetwork> NetworkOf(const OperatorOptions& options) {
-  if (!options.job_network_policies) return std::nullopt;
+  if (!options.job_network.policies) return std::nullopt;
   return controller::JobNetwork{.operator_namespace = options.ns,
-                                .metrics_from = options.job_metrics_from,
-                                .learner_egress = options.job_learner_egress};
+                                .metrics_from = options.job_network.metrics_from,
+                                .learner_egress = options.job_network.learner_egress};
 }
 
 controller::PlaceholderDefaults PlaceholdersOf(const OperatorOptions& options) {
@@ -246,7 +246,7 @@ int Run(OperatorOptions options) {
                 .coordinator_template = options.coordinator_template,
                 .network = NetworkOf(options),
                 .scrape_annotations = options.scrape_annotations,
-                .nccl_allowed = options.nccl_allowed,
+                .nccl_allowed = options.job_network.nccl_allowed,
                 .jobs = options.jobs},
        .planning = {.lifecycle = {.coordinator_image = options.coordinator_image},
                     .node_requests = options.provisioning_requests

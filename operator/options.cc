@@ -142,18 +142,18 @@ OperatorOptions ParseOptionsOrExit(int argc, char** argv) {
                  "Secret in the operator's namespace with which placeholders' image, which is "
                  "--coordinator-image, is pulled; may be repeated");
   AddJobSettings(app, options.jobs);
-  app.add_flag("--job-network-policies", options.job_network_policies,
+  app.add_flag("--job-network-policies", options.job_network.policies,
                "Create NetworkPolicies with each job: its pods may talk to each other, to the "
                "operator, and to what the next two options allow");
   app.add_option(
-         "--job-metrics-from", options.job_metrics_from,
+         "--job-metrics-from", options.job_network.metrics_from,
          "Peers that may read the metrics of jobs' pods: a JSON list of NetworkPolicy peers")
       ->check(kJsonList);
-  app.add_option("--job-learner-egress", options.job_learner_egress,
+  app.add_option("--job-learner-egress", options.job_network.learner_egress,
                  "Destinations that learners may reach besides their job: a JSON list of "
                  "NetworkPolicy egress rules; by default all")
       ->check(kJsonList);
-  app.add_flag("--nccl-allowed", options.nccl_allowed,
+  app.add_flag("--nccl-allowed", options.job_network.nccl_allowed,
                "Let jobs with exchange: Auto send gradients over NCCL, which neither encrypts nor "
                "authenticates");
   app.add_flag("--scrape-annotations", options.scrape_annotations,

@@ -12,6 +12,13 @@
 namespace pliant {
 
 struct OperatorOptions {
+  // The network of jobs.
+  struct JobNetwork {
+    bool policies = false;
+    std::string metrics_from = "[]";  // JSON, a list
+    std::string learner_egress;       // JSON, a list; or ""
+    bool nccl_allowed = false;
+  };
   std::string ns;        // namespace of the lease, the keys and the operator's pods
   std::string identity;  // name of this replica's pod
   std::string pod_uid;   // its uid; "": it does not run in a pod
@@ -31,14 +38,11 @@ struct OperatorOptions {
   std::string placeholder_priority_class;
   std::vector<std::string> placeholder_pull_secrets;
   api::JobSettings jobs;
-  bool job_network_policies = false;
-  std::string job_metrics_from = "[]";  // JSON, a list
-  std::string job_learner_egress;       // JSON, a list; or ""
+  JobNetwork job_network;
   std::string kubeconfig;
   std::string crash_notes;  // a file; empty: no notes are written
   bool libcurl = false;     // instead of cpprest
   bool scrape_annotations = false;
-  bool nccl_allowed = false;
   // Maximum for the leader; a burst may have twice as many. The chart has the same default. An
   // admission takes three requests, so 200 jobs per second can be admitted. The limit guards
   // against our own bugs: the API server protects itself by priority and fairness, and we obey its

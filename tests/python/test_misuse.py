@@ -205,7 +205,7 @@ class LoopTest(Misuse):
 
     def test_evaluate_must_return_a_loss(self):
         for returned, said in (
-            (None, "evaluate returned None: it must return the loss of the batch, or"),
+            (None, "evaluate returned None: it must return the loss of the batch, "),
             ((1.0, 2, 3, 4), "evaluate returned 4 values: it must return the loss"),
             ("low", "the loss that evaluate returned is a str: it must be one number"),
             (torch.ones(3), "the loss that evaluate returned is a Tensor: it must be one number"),

@@ -225,7 +225,7 @@ class StateTest(Resumed):
             def without_shards():
                 while isinstance(work := take(), Shard):
                     elastic._begin_shard(work)
-                    elastic._backward(test.loss(elastic._begin_batch(work)), None)
+                    elastic._backward(test.loss(elastic._begin_batch(work)), None, None)
                     elastic._end_shard(work)
                 return work
 

@@ -210,16 +210,16 @@ Status ReadTestSettings(const Reader& reader, LearnerEnvironment& environment) {
     return found == settings.end() ? nullptr : found->second.c_str();
   };
   const Reader each(get);
-  environment.ledger_dir = each.Text("sampleLedger").value_or("");
+  environment.test.ledger_dir = each.Text("sampleLedger").value_or("");
   Status read =
-      each.Number("bucketBytes", kMinBucketBytes, kMaxBucketBytes, environment.bucket_bytes);
+      each.Number("bucketBytes", kMinBucketBytes, kMaxBucketBytes, environment.test.bucket_bytes);
   if (read) {
     read = each.Number("checkpointSliceBytes", 1, std::uint64_t{1} << 50,
-                       environment.checkpoint_slice_bytes);
+                       environment.test.checkpoint_slice_bytes);
   }
   if (read) {
     read = each.Number("checkStateEverySteps", 1, std::uint64_t{1} << 40,
-                       environment.check_state_every_steps);
+                       environment.test.check_state_every_steps);
   }
   if (!read) return std::unexpected(InContext(kVariable, std::move(read).error()));
   return {};
@@ -304,8 +304,8 @@ Result<ReplayRange> ParseReplayRange(const std::string& text) {
 namespace {
 
 BucketSizes SizesOf(const LearnerEnvironment& environment, BucketSizes sizes) {
-  if (!environment.bucket_bytes) return sizes;
-  sizes.rest = *environment.bucket_bytes / sizeof(float);
+  if (!environment.test.bucket_bytes) return sizes;
+  sizes.rest = *environment.test.bucket_bytes / sizeof(float);
   sizes.first = std::min(sizes.first, sizes.rest);
   return sizes;
 }

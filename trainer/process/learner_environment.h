@@ -17,6 +17,13 @@ namespace pliant {
 // The settings that the operator gives to a learner's process (docs/contracts.md §3). Without a
 // coordinator the process trains alone, and every setting has a default.
 struct LearnerEnvironment {
+  // Only tests set these.
+  struct Test {
+    std::optional<std::uint64_t> bucket_bytes;  // of the gradient; equal on all learners
+    std::uint64_t checkpoint_slice_bytes = std::uint64_t{1} << 30;  // minimum bytes per writer
+    std::uint64_t check_state_every_steps = 100;                    // 0: never
+    std::filesystem::path ledger_dir;  // empty: no ledger of samples is kept
+  };
   struct Coordinator {
     std::string host;
     std::string port;
@@ -40,8 +47,6 @@ struct LearnerEnvironment {
   std::uint64_t checkpoint_every_steps = 0;             // 0: not by steps
   Duration checkpoint_every = std::chrono::minutes(5);  // zero: not by time
   int checkpoints_kept = 3;
-  std::uint64_t checkpoint_slice_bytes = std::uint64_t{1} << 30;  // minimum bytes per writer
-  std::uint64_t check_state_every_steps = 100;                    // 0: never
   // The folder of another job, or of a checkpoint, to begin from. Empty: none.
   std::filesystem::path resume_from;
 
@@ -58,7 +63,6 @@ struct LearnerEnvironment {
   int min_learners = 1;
   std::optional<int> max_learners;  // none: not set
 
-  std::optional<std::uint64_t> bucket_bytes;  // of the gradient; equal on all learners
   // Gradients may travel from GPU to GPU, over NCCL, which neither encrypts nor authenticates.
   bool exchange_over_nccl = false;
 
@@ -66,10 +70,10 @@ struct LearnerEnvironment {
   Duration step_timeout{};  // maximum for one call to the program; zero: no limit
   // Learners on one machine that can open this folder use shared memory. Empty: they use TCP.
   std::filesystem::path shared_memory_dir;
-  std::filesystem::path ledger_dir;           // empty: no ledger of samples is kept
   std::filesystem::path pace_file;            // for PacedThread; empty: none
   std::optional<std::uint16_t> metrics_port;  // none: no /metrics; 0: any free one
   std::filesystem::path termination_log;      // empty: alone, nobody reads one
+  Test test;
 };
 
 // The value of a variable, or nullptr: std::getenv.

@@ -47,10 +47,10 @@ LearnerOptions MakeLearnerOptions(const ProgramInfo& info, const RunLearnerOptio
           .checkpoint_every_steps = environment.checkpoint_every_steps,
           .checkpoint_every = environment.checkpoint_every,
           .checkpoints_kept = environment.checkpoints_kept,
-          .checkpoint_slice_bytes = environment.checkpoint_slice_bytes,
+          .checkpoint_slice_bytes = environment.test.checkpoint_slice_bytes,
           // In Statistical mode machines may be of different kinds, which round differently.
           .check_state_every_steps = environment.reproducibility == Reproducibility::kBitwise
-                                         ? environment.check_state_every_steps
+                                         ? environment.test.check_state_every_steps
                                          : 0,
           .buckets = BucketSizesOf(environment),
           .buckets_of_rounds = BucketSizesOfRounds(environment),
@@ -196,10 +196,10 @@ Status LearnerProcess::OpenCompute() {
 }
 
 Status LearnerProcess::OpenLedger() {
-  if (environment_.ledger_dir.empty()) return {};
+  if (environment_.test.ledger_dir.empty()) return {};
   std::string name = environment_.learner;
   if (environment_.local_rank > 0) name += Format(".{}", environment_.local_rank);
-  ASSIGN_OR_RETURN(ledger_, NewSampleLedgerFile(environment_.ledger_dir / (name + ".jsonl")));
+  ASSIGN_OR_RETURN(ledger_, NewSampleLedgerFile(environment_.test.ledger_dir / (name + ".jsonl")));
   return {};
 }
 

@@ -32,7 +32,7 @@ TEST(Fingerprint, TheCpuMattersOnlyWhereBitsDo) {
                          {"testSamples", "10"},
                          {"trainSamples", "60"}}));
   environment.reproducibility = Reproducibility::kStatistical;
-  environment.bucket_bytes = 4096;
+  environment.test.bucket_bytes = 4096;
   EXPECT_EQ(MakeFingerprint(environment, "libtorch 2.6.0", info, kIntel),
             (Fingerprint{{"bucketBytes", "4096"},
                          {"epochs", "3"},

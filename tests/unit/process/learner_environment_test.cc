@@ -211,10 +211,10 @@ TEST_F(LearnerEnvironmentTest, OneVariableHasTheSettingsOfTests) {
                           "bucketBytes=4096,checkpointSliceBytes=1,checkStateEverySteps=20,"
                           "sampleLedger=/tmp/a=b"}});
   ASSERT_TRUE(set) << set.error();
-  EXPECT_EQ(set->bucket_bytes, 4096U);
-  EXPECT_EQ(set->checkpoint_slice_bytes, 1U);
-  EXPECT_EQ(set->check_state_every_steps, 20U);
-  EXPECT_EQ(set->ledger_dir, "/tmp/a=b");
+  EXPECT_EQ(set->test.bucket_bytes, 4096U);
+  EXPECT_EQ(set->test.checkpoint_slice_bytes, 1U);
+  EXPECT_EQ(set->test.check_state_every_steps, 20U);
+  EXPECT_EQ(set->test.ledger_dir, "/tmp/a=b");
   for (const auto& [text, want] :
        {std::pair{"bucketBytes", "has 'bucketBytes': it must be a list of name=value"},
         {"bucketBytes=4096,", "has '': it must be a list"},

@@ -51,7 +51,7 @@ class LearnerProcessTest : public testing::Test {
 TEST_F(LearnerProcessTest, TrainsToTheEnd) {
   std::vector<std::string> lines;
   options_.on_metrics_line = [&](std::string_view line) { lines.emplace_back(line); };
-  options_.environment.ledger_dir = folder_;
+  options_.environment.test.ledger_dir = folder_;
   LearnerProcess& process = Make(/*epochs=*/3);
   ASSERT_TRUE(process.Prepare());
   const auto exit = process.Run();
@@ -66,12 +66,12 @@ TEST_F(LearnerProcessTest, TrainsToTheEnd) {
 }
 
 TEST_F(LearnerProcessTest, RefusesWhatCannotBeOpenedBeforeItStarts) {
-  options_.environment.ledger_dir = "/dev/null/ledger";
+  options_.environment.test.ledger_dir = "/dev/null/ledger";
   const Status ledger = Make().Prepare();
   ASSERT_FALSE(ledger);
   EXPECT_THAT(ledger.error().message, HasSubstr("/dev/null/ledger"));
 
-  options_.environment.ledger_dir.clear();
+  options_.environment.test.ledger_dir.clear();
   options_.environment.coordinator.emplace();
   options_.environment.pod_ip = "192.0.2.1";  // an address of no machine
   options_.environment.coordinator->peer_key = std::string(32, 'k');
@@ -81,7 +81,7 @@ TEST_F(LearnerProcessTest, RefusesWhatCannotBeOpenedBeforeItStarts) {
 }
 
 TEST_F(LearnerProcessTest, OneOfSeveralRanksHasALedgerOfItsOwn) {
-  options_.environment.ledger_dir = folder_;
+  options_.environment.test.ledger_dir = folder_;
   options_.environment.local_rank = 1;
   ASSERT_TRUE(Make().Prepare());
   EXPECT_TRUE(std::filesystem::exists(folder_ / "local.1.jsonl"));
