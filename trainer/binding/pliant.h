@@ -167,7 +167,7 @@ typedef struct pliant_training {
   /* 0: the job's value, else 256. A value that differs from the job's is an error. */
   uint64_t global_batch_size;
   /* 0: the job's value; without one, 1 for a program that trains alone, else the largest power of
-   * two that divides the global batch, but no more than the first power of two ≥ 4 · the maximum
+   * two that divides the global batch, but no more than the first power of two ≥ 2 · the maximum
    * number of training processes. A value that differs from the job's is an error. */
   int32_t logical_shards;
   uint64_t seed;

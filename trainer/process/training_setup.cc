@@ -1,8 +1,6 @@
 #include "trainer/process/training_setup.h"
 
-#include <algorithm>
-#include <bit>
-
+#include "base/default_shards.h"
 #include "base/format.h"
 #include "trainer/data/batch_rule.h"
 
@@ -28,8 +26,8 @@ int LogicalShardsOf(const LearnerEnvironment& environment, std::uint64_t global_
   if (settled) return *settled;
   // A program that trains alone and expects no other learners gets what a plain training loop does.
   if (!environment.coordinator && !environment.max_learners) return 1;
-  return DefaultLogicalShards(global_batch_size,
-                              MaxLearnersOf(environment) * environment.ranks_per_learner);
+  const int max_ranks = MaxLearnersOf(environment) * environment.ranks_per_learner;
+  return DefaultLogicalShards(global_batch_size, static_cast<std::uint64_t>(max_ranks));
 }
 
 }  // namespace
@@ -72,12 +70,6 @@ Result<Schedule> ScheduleOf(const TrainingSetup& setup, const ProgramInfo& info)
     ASSIGN_OR_RETURN(spec.max_doublings, MaxDoublings(spec, *setup.max_batch_size));
   }
   return Schedule::Make(spec);
-}
-
-int DefaultLogicalShards(std::uint64_t global_batch_size, int max_ranks) {
-  const std::uint64_t divides = std::uint64_t{1} << std::countr_zero(global_batch_size);
-  const std::uint64_t wanted = std::bit_ceil(std::uint64_t{4} * static_cast<unsigned>(max_ranks));
-  return static_cast<int>(std::min(divides, wanted));
 }
 
 }  // namespace pliant

@@ -55,8 +55,4 @@ Result<TrainingSetup> ResolveTraining(const LearnerEnvironment& environment,
 // kInvalid, with the field named: no training is possible with these.
 Result<Schedule> ScheduleOf(const TrainingSetup& setup, const ProgramInfo& info);
 
-// The number of logical shards of a job that does not set it: the largest power of two that divides
-// the global batch, at most 4 · max_ranks rounded up to a power of two.
-int DefaultLogicalShards(std::uint64_t global_batch_size, int max_ranks);
-
 }  // namespace pliant

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstdint>
 
+#include "base/default_shards.h"
 #include "base/format.h"
 #include "base/utf8.h"
 #include "operator/controller/objects/learner_pod.h"
@@ -40,9 +41,8 @@ Result<api::FrozenTraining> FreezeTraining(const api::JobSpec& spec) {
   const api::TrainingSpec& training = spec.training;
   const std::int64_t gpus = std::int64_t{spec.elastic.max_learners} * spec.elastic.gpus_per_learner;
   const auto batch = static_cast<std::uint64_t>(training.global_batch_size);
-  const auto divisor = static_cast<int>(std::uint64_t{1} << std::countr_zero(batch));
-  const auto enough = static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(4 * gpus)));
-  const int shards = training.logical_shards.value_or(std::min(divisor, enough));
+  const int shards = training.logical_shards.value_or(
+      DefaultLogicalShards(batch, static_cast<std::uint64_t>(gpus)));
   if (training.global_batch_size % shards != 0) {
     return Invalid(
         Format("spec.training.globalBatchSize {} is not a multiple of "

@@ -10,9 +10,9 @@
 
 namespace pliant::controller {
 
-// The settings that the job's result depends on. logicalShards, if absent, is the largest power of
-// two that divides the global batch, but at most 4 · maxLearners · gpusPerLearner, rounded up to a
-// power of two. kInvalid if they do not fit together.
+// The settings that the job's result depends on. logicalShards, if absent, is that of
+// base/default_shards.h for maxLearners · gpusPerLearner ranks. kInvalid if they do not fit
+// together.
 Result<api::FrozenTraining> FreezeTraining(const api::JobSpec& spec);
 
 // Settings that were frozen before stay, whatever the spec has asked for since.

@@ -274,10 +274,10 @@ TEST_F(PliantTest, AloneThereIsOneShardUnlessMoreAreAskedFor) {
   EXPECT_EQ(shards(), 1);
   setenv("PLIANT_MAX_LEARNERS", "2", 1);
   OpenAgain();
-  EXPECT_EQ(shards(), 8);
-  setenv("PLIANT_LOGICAL_SHARDS", "4", 1);
-  OpenAgain();
   EXPECT_EQ(shards(), 4);
+  setenv("PLIANT_LOGICAL_SHARDS", "8", 1);
+  OpenAgain();
+  EXPECT_EQ(shards(), 8);
   unsetenv("PLIANT_MAX_LEARNERS");
   unsetenv("PLIANT_LOGICAL_SHARDS");
 }

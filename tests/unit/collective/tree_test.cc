@@ -63,6 +63,25 @@ TEST(AssignShards, GivesEveryShardToOneRankEvenly) {
   }
 }
 
+// The table of docs/concepts/exactness.md: the time of a step is that of the busiest rank.
+TEST(AssignShards, GivesTheBusiestOfEightTheseSharesOfTheMean) {
+  struct Case {
+    int world;
+    double of_8, of_16, of_32;  // its shards, divided by the mean
+  };
+  for (const Case& c : {Case{1, 1, 1, 1}, Case{2, 1, 1, 1}, Case{3, 1.125, 1.125, 1.03125},
+                        Case{4, 1, 1, 1}, Case{5, 1.25, 1.25, 1.09375}, Case{6, 1.5, 1.125, 1.125},
+                        Case{7, 1.75, 1.3125, 1.09375}, Case{8, 1, 1, 1}}) {
+    const auto busiest = [&](int shards) {
+      const int most = SizesOf(AssignShards(shards, c.world)).front();
+      return static_cast<double>(most) * c.world / shards;
+    };
+    EXPECT_EQ(busiest(8), c.of_8) << c.world;
+    EXPECT_EQ(busiest(16), c.of_16) << c.world;
+    EXPECT_EQ(busiest(32), c.of_32) << c.world;
+  }
+}
+
 TEST(AssignShards, LaysOutBlocksBySize) {
   const ShardMap want{.logical_shards = 16,
                       .blocks_of_rank = {{{0, 4}, {12, 2}}, {{4, 4}, {14, 1}}, {{8, 4}, {15, 1}}}};

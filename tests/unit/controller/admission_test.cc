@@ -22,10 +22,11 @@ struct ShardCase {
 
 TEST(Admission, DerivesTheNumberOfShards) {
   const ShardCase kCases[] = {
-      {256, 8, {}, 32},  // 4 · 8
-      {256, 5, {}, 32},  // the smallest power of two above 4 · 5
-      {48, 4, {}, 16},   // 48 = 16 · 3
-      {256, 1, {}, 4},
+      {256, 8, {}, 16},  // 2 · 8
+      {256, 5, {}, 16},  // the smallest power of two above 2 · 5
+      {48, 8, {}, 16},   // 48 = 16 · 3
+      {48, 4, {}, 8},
+      {256, 1, {}, 2},
       {256, 8, 8, 8},
       {256, 8, 256, 256},
       {96, 64, {}, 0},  // 32 divides it, but there are 64 GPUs
@@ -33,7 +34,7 @@ TEST(Admission, DerivesTheNumberOfShards) {
       {7, 2, {}, 0},
       {100, 1, 8, 0},
       {256, 16, 8, 0},
-      {1 << 24, 1024, {}, 4096},
+      {1 << 24, 1024, {}, 2048},
   };
   for (const ShardCase& c : kCases) {
     api::JobSpec spec = NewJob().spec;
@@ -79,7 +80,7 @@ TEST(Admission, AsksTheServerOnceAndBelievesIt) {
   EXPECT_THAT(outcome.actions, IsEmpty());
   ASSERT_TRUE(outcome.verdict);
   EXPECT_EQ(outcome.verdict->status, api::ConditionStatus::kTrue);
-  EXPECT_EQ(outcome.training->logical_shards, 32);
+  EXPECT_EQ(outcome.training->logical_shards, 16);
 
   view.soft_state.checked_template.check =
       TemplateCheck{.generation = 1, .message = "no such class", .refusals = 1, .again_at = At(20)};

@@ -61,7 +61,7 @@ TEST(JobLifecycle, ANewJobIsCheckedThenAdmitted) {
   outcome = ReconcileJob(view, std::nullopt, kOptions, At(2));
   EXPECT_TRUE(outcome.write_status);
   EXPECT_THAT(outcome.actions, IsEmpty());
-  EXPECT_EQ(outcome.status.training->logical_shards, 32);
+  EXPECT_EQ(outcome.status.training->logical_shards, 16);
   EXPECT_EQ(outcome.status.objects.coordinator_image, "pliant:2");
   EXPECT_EQ(outcome.status.selector, LearnerSelector(view.job->meta));
   EXPECT_THAT(EventReasons(view, outcome), Contains("Admitted"));

@@ -524,7 +524,7 @@ TEST(SnapshotBuilder, AJobIsPlannedAsSoonAsItsTemplateIsAccepted) {
   EXPECT_TRUE(PlannerView(view).suspended);
   view.soft_state.checked_template.check = TemplateCheck{.generation = 1, .accepted = true};
   EXPECT_FALSE(PlannerView(view).suspended);
-  EXPECT_EQ(PlannerView(view).training.logical_shards, 32);
+  EXPECT_EQ(PlannerView(view).training.logical_shards, 16);
   Edit(view.job).meta.generation = 2;
   EXPECT_TRUE(PlannerView(view).suspended) << "the job was edited since";
 }

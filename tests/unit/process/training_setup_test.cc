@@ -40,22 +40,22 @@ const ResolveCase kResolveCases[] = {
     {.name = "alone, one at a time expected: as many shards as a job of one has",
      .alone = true,
      .max_learners = 1,
-     .want = {.global_batch_size = 256, .logical_shards = 4, .max_shards_of_learner = 4}},
+     .want = {.global_batch_size = 256, .logical_shards = 2, .max_shards_of_learner = 2}},
     {.name = "alone, two expected",
      .alone = true,
      .max_learners = 2,
      .program = {.batch = 64},
-     .want = {.global_batch_size = 64, .logical_shards = 8, .max_shards_of_learner = 8}},
+     .want = {.global_batch_size = 64, .logical_shards = 4, .max_shards_of_learner = 4}},
     {.name = "alone, two expected, the program sets its shards",
      .alone = true,
      .max_learners = 2,
      .program = {.shards = 2},
      .want = {.global_batch_size = 256, .logical_shards = 2, .max_shards_of_learner = 2}},
     {.name = "in a job, nothing is set: eight learners are expected",
-     .want = {.global_batch_size = 256, .logical_shards = 32, .max_shards_of_learner = 32}},
+     .want = {.global_batch_size = 256, .logical_shards = 16, .max_shards_of_learner = 16}},
     {.name = "in a job of two",
      .max_learners = 2,
-     .want = {.global_batch_size = 256, .logical_shards = 8, .max_shards_of_learner = 8}},
+     .want = {.global_batch_size = 256, .logical_shards = 4, .max_shards_of_learner = 4}},
     {.name = "in a job whose batch has few divisors",
      .program = {.batch = 100},
      .want = {.global_batch_size = 100, .logical_shards = 4, .max_shards_of_learner = 4}},
@@ -175,20 +175,7 @@ TEST(ResolveTraining, EveryRankOfAJobIsExpectedToHaveShards) {
   environment.coordinator.emplace();
   environment.max_learners = 4;
   environment.ranks_per_learner = 2;
-  EXPECT_EQ(ResolveTraining(environment, {})->logical_shards, 32);
-}
-
-TEST(DefaultLogicalShards, IsThePowerOfTwoThatFits) {
-  struct Case {
-    std::uint64_t batch;
-    int max_learners;
-    int want;
-  };
-  for (const Case& c : {Case{256, 8, 32}, Case{256, 1, 4}, Case{256, 3, 16}, Case{256, 1000, 256},
-                        Case{96, 8, 32}, Case{100, 8, 4}, Case{7, 8, 1}}) {
-    EXPECT_EQ(DefaultLogicalShards(c.batch, c.max_learners), c.want)
-        << c.batch << " samples, " << c.max_learners << " learners";
-  }
+  EXPECT_EQ(ResolveTraining(environment, {})->logical_shards, 16);
 }
 
 TEST(ScheduleOf, ABatchMayGrowUpToItsMaximum) {
