@@ -1,5 +1,6 @@
 """Measures how the size of a micro-batch affects the speed of this GPU."""
 
+import itertools
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +22,16 @@ def smallest_enough(speeds: Sequence[Speed]) -> int:
     """The smallest micro-batch whose samples take at most 5 % longer than those of the best one."""
     least = min(each.bitwise / each.size for each in speeds)
     return next(each.size for each in speeds if each.bitwise / each.size <= _ENOUGH * least)
+
+
+def shard_seconds(speeds: Sequence[Speed], samples: int) -> float:
+    """Seconds of a deterministic shard, on the line between the two nearest sizes. A sample of a
+    shard that is larger than all measured ones takes as long as one of the largest."""
+    for below, above in itertools.pairwise(speeds):
+        if samples <= above.size:
+            part = (samples - below.size) / (above.size - below.size)
+            return below.bitwise + part * (above.bitwise - below.bitwise)
+    return samples / speeds[-1].size * speeds[-1].bitwise
 
 
 def report(speeds: Sequence[Speed]) -> Iterator[str]:

@@ -8,11 +8,13 @@ import platform
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from . import __version__, _gpus
+from .errors import InvalidProgram
 
-_USAGE = """usage: python -m pliant doctor [--gpu]
+_USAGE = """usage: python -m pliant doctor [--gpu [--job FILE]]
 
 Checks this machine: Python, the library, PyTorch, Keras, GPUs, the job that the environment
 describes. Then runs a short training with each installed framework. Exit code: 0 if a framework
@@ -20,6 +22,7 @@ can train and nothing else is wrong, else 1.
 
   --gpu      instead, measure this machine's GPU in half a minute: how many samples a shard needs,
              and what bitwise reproducibility costs
+  --job FILE also say which logicalShards would make the job of this YAML or JSON file fastest
   --help     print this text
   --version  print the version of the package
 """
@@ -206,7 +209,17 @@ _CHECKS: dict[str, Callable[[], str]] = {
 _FRAMEWORKS = {"torch", "keras"}
 
 
-def _measure_gpu() -> int:
+def _measure_gpu(job_file: str | None) -> int:
+    from ._job_file import read
+
+    job = None
+    if job_file is not None:
+        try:
+            job = read(Path(job_file).read_text())
+        except (OSError, ValueError, InvalidProgram) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            print(f"FAILED  job       {job_file}: {reason}", flush=True)
+            return 1
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     if not _is_there("torch"):
         print("FAILED  gpu       PyTorch measures it, and is not installed", flush=True)
@@ -217,10 +230,14 @@ def _measure_gpu() -> int:
         problem = _gpu_problem_of_torch() or "this machine has no GPU that PyTorch can use"
         print(f"FAILED  gpu       {problem}", flush=True)
         return 1
-    from . import _gpu_speed
+    from . import _gpu_speed, _shard_choice
 
     print(f"ok      gpu       {torch.cuda.get_device_name()}", flush=True)
-    print(*_gpu_speed.report(_gpu_speed.measure()), sep="\n", flush=True)
+    speeds = _gpu_speed.measure()
+    print(*_gpu_speed.report(speeds), sep="\n", flush=True)
+    if job is not None:
+        seconds = partial(_gpu_speed.shard_seconds, speeds)
+        print(_shard_choice.report(job, seconds), flush=True)
     return 0
 
 
@@ -232,7 +249,9 @@ def main(arguments: list[str]) -> int:
         print(f"pliant {__version__}")
         return 0
     if arguments == ["doctor", "--gpu"]:
-        return _measure_gpu()
+        return _measure_gpu(None)
+    if arguments[:-1] == ["doctor", "--gpu", "--job"]:
+        return _measure_gpu(arguments[-1])
     if arguments != ["doctor"]:
         print(_USAGE, end="", file=sys.stderr)
         return 2
