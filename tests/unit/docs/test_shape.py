@@ -75,8 +75,8 @@ class MeasureTest(unittest.TestCase):
 class LimitsTest(unittest.TestCase):
     def test_a_complaint_names_the_figure_and_its_limit(self) -> None:
         for found, said in (
-            (_shape(33, 45, 10, 500), []),
-            (_shape(fields=34), ["C: 34 fields, and 33 at most are allowed"]),
+            (_shape(32, 45, 10, 500), []),
+            (_shape(fields=33), ["C: 33 fields, and 32 at most are allowed"]),
             (_shape(methods=46), ["C: 46 methods, and 45 at most are allowed"]),
             (_shape(cycle=11), ["C: 11 methods in one cycle of calls, and 10 at most are allowed"]),
             (_shape(lines=501), ["c.h: 501 lines, and 500 at most are allowed"]),
@@ -96,8 +96,8 @@ class LimitsTest(unittest.TestCase):
 
 class OutputTest(unittest.TestCase):
     def test_for_people_what_is_beyond_a_limit_has_a_mark(self) -> None:
-        lines = shape.for_people(_shape(fields=34, methods=0, lines=500)).splitlines()
-        self.assertEqual(lines[:2], ["Fields (at most 33)", "!   34  C  c.h"])
+        lines = shape.for_people(_shape(fields=33, methods=0, lines=500)).splitlines()
+        self.assertEqual(lines[:2], ["Fields (at most 32)", "!   33  C  c.h"])
         self.assertEqual(
             lines[3:8],
             ["Methods (at most 45)", "", "Methods in a cycle of calls (at most 10)", "", "Lines (at most 500)"],
@@ -114,7 +114,7 @@ class OutputTest(unittest.TestCase):
         self.assertEqual(
             json.loads(shape.for_programs(_shape(cycle=2))),
             {
-                "limits": {FIELDS: 33, METHODS: 45, CYCLE: 10, LINES: 500, MEDIAN: 80, PLACES: 15},
+                "limits": {FIELDS: 32, METHODS: 45, CYCLE: 10, LINES: 500, MEDIAN: 80, PLACES: 15},
                 "median": 1,
                 "lines": {"a": 1, "b": 1, "c.h": 1},
                 "places": [],
