@@ -280,7 +280,9 @@ std::uint64_t ShardDigest(std::uint64_t history) {
   };
   add(std::as_bytes(std::span(shard.gradient)));
   add(shard.buffers);
-  add(std::as_bytes(std::span(&shard.sums, 1)));
+  for (const double sum : {shard.sums.samples, shard.sums.loss, shard.sums.correct}) {
+    add(std::as_bytes(std::span(&sum, 1)));
+  }
   return hash;
 }
 
