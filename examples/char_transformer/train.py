@@ -83,7 +83,7 @@ def main() -> None:
         test_data=test_data, evaluate=loss_of,
     )  # fmt: skip
     elastic.register("schedule", schedule)
-    elastic.on_metrics.append(print)
+    elastic.add_callback(pliant.LambdaCallback(on_log=print))
     for step in elastic.steps():
         for batch in step:
             step.backward(loss_of(batch))

@@ -60,7 +60,7 @@ def main() -> None:
         model, optimizer, stripes(options.samples, 1), epochs=options.epochs, batch_size=options.batch_size,
         loss="sparse_categorical_crossentropy", test_data=stripes(400, 2),
     )  # fmt: skip
-    elastic.on_metrics.append(print)
+    elastic.add_callback(pliant.LambdaCallback(on_log=print))
     for step in elastic.steps():
         for batch in step:
             step.train(batch)

@@ -120,7 +120,7 @@ def main() -> None:
         test_data=test_data, evaluate=evaluate,
     )  # fmt: skip
     elastic.register("schedule", schedule)
-    elastic.on_metrics.append(print)
+    elastic.add_callback(pliant.LambdaCallback(on_log=print))
     for step in elastic.steps():
         for images, labels in step:
             scores = model(images)

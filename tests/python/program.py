@@ -1,7 +1,7 @@
-"""A user's script, as small as the tests need it: `program.py cnn|stream|replaced|transformer|tokens [fault]`. "stream" is
+"""A user's script, as small as the tests need it: `program.py cnn|stream|replaced|transformer|tokens|adapter [fault]`. "stream" is
 the CNN on data that are read sequentially; it stops itself after a fifth of its epochs. "replaced" is a CNN that
 replaces its tensors by others, and registers an average. "tokens" weighs texts of 1 to 9 tokens by those that have a
-label; many have none.
+label; many have none. "adapter" is the same with a frozen table of 104 MB at home.
 
 CNN and transformer have everything whose result could depend on which learner computes it: BatchNorm, dropout, augmentation
 that draws random numbers from python, numpy and torch, a schedule, clipping. TOY_EPOCHS sets the number of epochs. """
@@ -161,6 +161,17 @@ class Tokens(nn.Module):
         return self.out(self.embedding(tokens)).flatten(0, 1)
 
 
+class Adapter(Tokens):
+    """Looks at a large table, which is frozen."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(16, 26 << 16).requires_grad_(False)
+
+    def forward(self, tokens):
+        return self.out(self.embedding(tokens) + self.table.weight[tokens, :24]).flatten(0, 1)
+
+
 class Endless(IterableDataset):
     def __iter__(self):
         while True:
@@ -206,17 +217,22 @@ def main(kind, fault):
         if kind == "stream":
             train, test = Stream(train), Stream(test)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, weight_decay=1e-4)
-    elif kind == "tokens":
-        model, train, test = Tokens(), labelled(250), labelled(50)
-        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    elif kind in ("tokens", "adapter"):
+        model, train, test = (Tokens if kind == "tokens" else Adapter)(), labelled(250), labelled(50)
+        trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        optimizer = torch.optim.AdamW(trained, lr=1e-2)
     else:
         model, train, test = Transformer(), texts(250), texts(50)
         optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 100)
     loss_function = nn.CrossEntropyLoss()
     settings = {"num_workers": int(os.environ.get("TOY_WORKERS", "0"))}
-    if kind == "tokens":
-        settings |= {"collate": padded}
+    if kind in ("tokens", "adapter"):
+        settings |= {"collate_fn": padded}
+    if kind == "adapter":
+        settings |= {"frozen": "at_home"}
+    if fault == "other base":
+        model.table.weight.data[3, 5] += 1
     if fault == "meta":
         model = model.to("meta")
     elif fault == "iterable":
@@ -231,7 +247,7 @@ def main(kind, fault):
         scores = model(inputs)
         loss = loss_function(scores, targets.flatten())
         correct = (scores.argmax(1) == targets.flatten()).sum()
-        if kind == "tokens":
+        if kind in ("tokens", "adapter"):
             return {"loss": loss, "correct": correct, **sums_of(scores, targets)}
         return loss, correct
 
@@ -252,7 +268,7 @@ def main(kind, fault):
             if evaluation.epoch + 1 == EPOCHS // 5:
                 elastic.stop()
 
-        elastic.on_evaluation.append(on_evaluation)
+        elastic.add_callback(pliant.LambdaCallback(on_test_end=on_evaluation))
     print(f"the {kind} begins")
     for step in elastic.steps():
         for inputs, targets in step:
@@ -262,7 +278,7 @@ def main(kind, fault):
                 raise ValueError("the third step is a bad one")
             if step.number == 3 and fault in ("nan", "skip", "warn"):
                 loss = loss * float("nan")
-            further = sums_of(scores, targets) if kind == "tokens" else {}
+            further = sums_of(scores, targets) if kind in ("tokens", "adapter") else {}
             step.backward(loss, correct=(scores.argmax(1) == targets.flatten()).sum(), **further)
         step.commit(max_norm=1.0)
         if kind == "tokens":

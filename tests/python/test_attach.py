@@ -366,13 +366,6 @@ class AttachTest(unittest.TestCase):
         with mock.patch.dict(os.environ, {"PLIANT_GLOBAL_BATCH_SIZE": "32"}):
             with self.assertRaisesRegex(InvalidProgram, "program's .*16, but the job's is 32"):
                 self.make()
-        with self.assertRaisesRegex(InvalidProgram, "DataLoader: give its dataset"):
-            net = Net()
-            optimizer = torch.optim.SGD(net.parameters(), lr=1)
-            pliant.attach(
-                net, optimizer, torch.utils.data.DataLoader(data()), epochs=1,
-                checkpoint_dir=next(self.folders),
-            )  # fmt: skip
         self.make()
         self.assertIsNotNone(self.train(), "and none of them is left open")
 

@@ -8,6 +8,7 @@ import shutil
 import sys
 import tempfile
 import unittest
+import urllib.request
 
 from harness import UID, ScenarioTest, samples_used
 
@@ -97,6 +98,30 @@ class ElasticTest(ScenarioTest):
         self.assertEqual(len(tokens), 1)
         self.assertGreater(*tokens.pop(), "more tokens than texts")
         self.assertLess(tests[-1]["sums"]["entropy"], tests[0]["sums"]["entropy"])
+
+    def test_a_frozen_part_stays_at_home(self):
+        """Learners that join receive less than a hundredth of its 104 MB, and one with another is refused."""
+        job, learners = self.running_job([0], program=program("adapter"), epochs=10, shard_milliseconds=250)
+        learners += [job.start_learner(number, PLIANT_METRICS_PORT="0") for number in (1, 2)]
+        job.plan(learners)
+        job.wait_for_members(learners)
+        for learner in learners[1:]:
+            (started,) = learner.logged("learner starts")
+            with urllib.request.urlopen(f"http://127.0.0.1:{started['metricsPort']}/metrics", timeout=10) as answer:
+                text = answer.read().decode()
+            received = re.search(r"^pliant_learner_received_bytes_total\{.*\} (\S+)$", text, re.MULTILINE)[1]
+            self.assertGreater(float(received), 0)
+            self.assertLess(float(received), 1 << 20)
+        other = job.start_learner(3, TOY_FAULT="other base")
+        self.assertNotEqual(other.exit_code(), 0)
+        self.assertIn("base", other.termination()["message"])
+        learners[0].kill()  # rank 0
+        job.wait_for_members(learners[1:])
+        self.assert_completes(job, learners[1:])
+        checkpoints = job.folder / "checkpoints" / UID
+        self.assertIn("table.weight", tensors_of(checkpoints / "final" / "model.safetensors"))
+        for kept in checkpoints.glob("step-*/model-*"):
+            self.assertNotIn("table.weight", tensors_of(kept))
 
     def test_a_stream_that_ends_early(self):
         """Each sample is read once per epoch, and all learners end after the same evaluation. A failure of one learner

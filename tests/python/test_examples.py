@@ -68,7 +68,7 @@ class ExamplesTest(unittest.TestCase):
             env=environment, capture_output=True, text=True, timeout=120,
         )  # fmt: skip
         self.assertEqual(ended.returncode, 0, ended.stderr)
-        self.assertIn(f"140 steps; the model is in {self.folder}/checkpoints/local/final", ended.stdout)
+        self.assertIn(f"160 steps; the model is in {self.folder}/checkpoints/local/final", ended.stdout)
         accuracy = re.findall(r"tested:  loss [\d.]+  accuracy ([\d.]+)", ended.stderr)
         self.assertGreater(float(accuracy[-1]), 0.9)
         self.assertTrue((self.folder / "checkpoints/local/final/model.safetensors").exists())
@@ -364,7 +364,7 @@ class CompatibilityTest(unittest.TestCase):
         """The evaluation may end the training."""
         import callbacks
         import torch
-        from pliant import FabricModel, Watcher
+        from pliant import Callback, FabricModel
 
         told = []
 
@@ -375,12 +375,11 @@ class CompatibilityTest(unittest.TestCase):
             def on_epoch_end(self, epoch):
                 told.append(("ends", epoch))
 
-        class Stop(Watcher):
-            def begin(self, elastic):
+        class Stop(Callback):
+            def set_elastic(self, elastic):
                 self.elastic = elastic
-                elastic.on_evaluation.append(self.look_at)
 
-            def look_at(self, evaluation):
+            def on_test_end(self, evaluation):
                 told.append(("evaluated", evaluation.epoch))
                 if evaluation.epoch == 1:
                     self.elastic.stop()

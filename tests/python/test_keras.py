@@ -181,10 +181,10 @@ class KerasLoopTest(unittest.TestCase):
             import pliant
 
             self.attach(Cards(), folder=folder, test_data=Cards(), epochs=9, **settings)
-            self.elastic.watch(pliant.EarlyStopping(patience=1, least_gain=0.1))
-            self.elastic.watch(pliant.TensorBoard())
+            self.elastic.add_callback(pliant.EarlyStopping(patience=1, min_delta=0.1))
+            self.elastic.add_callback(pliant.TensorBoard())
             lines = []
-            self.elastic.on_metrics.append(lines.append)
+            self.elastic.add_callback(pliant.LambdaCallback(on_log=lines.append))
             return self.train(stop_at=stop_at), self.elastic.ending, lines
 
         folder = next(self.folders)

@@ -1,4 +1,4 @@
-"""Features of a loop, in one process: data that are read sequentially, an early end, watchers, state that the program
+"""Features of a loop, in one process: data that are read sequentially, an early end, callbacks, state that the program
 registers, and the final model read by other tools."""
 
 import contextlib
@@ -190,8 +190,8 @@ class EarlyEndTest(Loop):
             settings = {"test_data": data(20), "evaluate": self.evaluate, "epochs": 40}
             self.make(folder=folder, **settings)
             heard = []
-            self.elastic.on_evaluation.append(heard.append)
-            self.elastic.watch(pliant.EarlyStopping(patience=2))
+            self.elastic.add_callback(pliant.LambdaCallback(on_test_end=heard.append))
+            self.elastic.add_callback(pliant.EarlyStopping(patience=2))
             self.train(stop_at=stop_at)
             return heard, self.elastic.ending
 
@@ -210,10 +210,46 @@ class EarlyEndTest(Loop):
             (again.step, again.parameters_sha256), (ending.step, ending.parameters_sha256)
         )
 
+    def test_early_stopping_monitors_a_value(self):
+        """The accuracy of this program rises, and a sum falls, until it does not."""
+
+        def evaluate(batch):
+            self.seen += 1
+            level = min(self.seen, 3)
+            return {"loss": 1.0, "correct": level, "left": 9 - level, "weight": 10}
+
+        cases = (
+            ({"monitor": "accuracy"}, 5),
+            ({"monitor": "left", "mode": "min"}, 5),
+            ({"monitor": "left"}, 3),
+            ({"monitor": "accuracy", "min_delta": 0.25}, 3),
+            ({}, 3),
+        )
+        for settings, evaluations in cases:
+            with self.subTest(settings):
+                self.seen = 0
+                self.make(test_data=data(4), evaluate=evaluate, epochs=9, batch_size=56, logical_shards=1)
+                self.elastic.add_callback(pliant.EarlyStopping(patience=2, **settings))
+                self.train()
+                self.assertEqual(self.elastic.ending.step, evaluations)
+
+    def test_a_wrong_early_stopping_is_said(self):
+        for settings, said in (
+            ({"patience": 0}, "patience is 0: it must be a whole number from 1"),
+            ({"min_delta": -1}, "min_delta is -1: it must be a number ≥ 0"),
+            ({"mode": "best"}, "mode is 'best': it must be 'min' or 'max'"),
+        ):
+            with self.assertRaisesRegex(InvalidProgram, said):
+                pliant.EarlyStopping(**settings)
+        self.make(test_data=data(4), evaluate=self.evaluate)
+        self.elastic.add_callback(pliant.EarlyStopping(monitor="f1"))
+        with self.assertRaisesRegex(InvalidProgram, "monitor is 'f1': the evaluation has loss, accuracy"):
+            self.train()
+
     def test_it_needs_evaluations(self):
         self.make()
         with self.assertRaisesRegex(InvalidProgram, "give test data"):
-            self.elastic.watch(pliant.EarlyStopping())
+            self.elastic.add_callback(pliant.EarlyStopping())
 
     def test_the_wish_is_loaded_with_the_state(self):
         """As in a learner that joins when the others have taken the last step."""
@@ -300,14 +336,14 @@ class EvaluationTest(Loop):
         self.assertEqual(modes(), frozen)
 
 
-class WatcherTest(Loop):
+class CallbackTest(Loop):
     def test_a_progress_bar(self):
         for terminal in (True, False):
             shown = io.StringIO()
             shown.isatty = lambda terminal=terminal: terminal
             self.make(test_data=data(20), evaluate=self.evaluate)
             with contextlib.redirect_stderr(shown):
-                self.elastic.watch(pliant.ProgressBar())
+                self.elastic.add_callback(pliant.ProgressBar())
                 self.train()
             text = shown.getvalue()
             self.assertRegex(text, r"epoch 1/2  \[#+\.+\] 4/8  loss ")
@@ -354,7 +390,7 @@ class WatcherTest(Loop):
     def test_events_for_tensorboard(self):
         files = self.tensorboard()
         self.make(test_data=data(20), evaluate=self.evaluate)
-        self.elastic.watch(board := pliant.TensorBoard())
+        self.elastic.add_callback(board := pliant.TensorBoard())
         self.train()
         (file,) = files
         self.assertEqual(file.folder, str(self.folder / "local" / "tensorboard"))
@@ -383,8 +419,8 @@ class WatcherTest(Loop):
             ("test", "1.3"),
         ):
             line = {"kind": kind, "step": 6, "loss": 1.0, "unixSeconds": 1.0}
-            board.on_metrics({**line, "membership": membership})
-        board.end()
+            board.on_log({**line, "membership": membership})
+        board.on_train_end()
         self.assertEqual([len(file.events) for file in files[1:]], [4, 3, 3])
         self.assertEqual([file.events[1].step for file in files[1:]], [6, 6, 7])
         self.assertEqual([file.events[2].step for file in files[1:]], [6, 6, 6])
@@ -393,18 +429,18 @@ class WatcherTest(Loop):
         """metrics.jsonl has 0 in this case."""
         files = self.tensorboard()
         self.make()
-        self.elastic.watch(board := pliant.TensorBoard())
+        self.elastic.add_callback(board := pliant.TensorBoard())
         for accuracy in (0.0, 0.5, 0.0):
             line = {"kind": "train", "step": 1, "loss": 1.0, "accuracy": accuracy}
-            board.on_metrics({**line, "unixSeconds": 1.0})
-        board.end()
+            board.on_log({**line, "unixSeconds": 1.0})
+        board.on_train_end()
         self.assertEqual([len(event.summary.value) for event in files[0].events[2:]], [1, 2, 2])
 
     def test_an_optimizer_without_a_learning_rate(self):
         for settings in ({"lr": None}, {}):
             lines = []
             self.make()
-            self.elastic.on_metrics.append(lines.append)
+            self.elastic.add_callback(pliant.LambdaCallback(on_log=lines.append))
             (group,) = self.optimizer.param_groups
             del group["lr"]
             group.update(settings)
@@ -440,7 +476,7 @@ class WatcherTest(Loop):
             with self.subTest(said):
                 files = self.tensorboard(flush)
                 self.make(test_data=data(20), evaluate=self.evaluate)
-                self.elastic.watch(board := pliant.TensorBoard())
+                self.elastic.add_callback(board := pliant.TensorBoard())
                 shown = io.StringIO()
                 with (
                     contextlib.redirect_stderr(shown),
@@ -451,54 +487,95 @@ class WatcherTest(Loop):
                     self.assertIsNotNone(self.train())
                     for step in range(20):
                         line = {"kind": "train", "step": step, "loss": 1.0, "unixSeconds": 1.0}
-                        board.on_metrics(line)
-                    board.end()
+                        board.on_log(line)
+                    board.on_train_end()
                 self.assertTrue(reached.wait(60))
                 self.assertEqual(len(files[0].events), 3, "up to the first line")
                 for text in shown.getvalue().splitlines():
                     self.assertRegex(text, said)
                 self.assertEqual(shown.getvalue().count("\n"), 2, "once by each thread")
 
-    def test_all_is_let_go_whatever_a_watcher_raises(self):
+    def test_callbacks_are_called_in_their_order(self):
+        told = []
+
+        class Told(pliant.Callback):
+            def set_elastic(self, elastic):
+                told.append("added")
+
+            def on_train_begin(self):
+                told.append("begin")
+
+            def on_train_batch_end(self, step):
+                told.append(step.number)
+
+            def on_epoch_end(self, epoch):
+                told.append(f"epoch {epoch}")
+
+            def on_test_end(self, evaluation):
+                told.append(f"test {evaluation.epoch}")
+
+            def on_train_end(self):
+                told.append("end")
+
+        self.make(test_data=data(20), evaluate=self.evaluate, batch_size=28)
+        self.elastic.add_callback(Told())
+        self.elastic.add_callback(pliant.LambdaCallback(on_epoch_end=lambda epoch: told.append("second")))
+        self.train(after=lambda step: told.append("loop"))
+        self.assertEqual(
+            told,
+            ["added", "begin", "loop", 0, "loop", 1, "epoch 0", "second", "test 0",
+             "loop", 2, "loop", 3, "epoch 1", "second", "test 1", "end"],
+        )  # fmt: skip
+
+    def test_other_things_than_callbacks_are_refused(self):
+        self.make()
+        with self.assertRaisesRegex(InvalidProgram, "was given a function: it must be a pliant.Callback"):
+            self.elastic.add_callback(lambda line: None)
+        with self.assertRaisesRegex(InvalidProgram, "LambdaCallback has no on_batch: it has on_epoch_end"):
+            pliant.LambdaCallback(on_batch=print)
+        with self.assertRaisesRegex(InvalidProgram, "on_log of LambdaCallback is 3: give a function"):
+            pliant.LambdaCallback(on_log=3)
+
+    def test_all_is_let_go_whatever_a_callback_raises(self):
         ended = []
 
-        class Bad(pliant.Watcher):
-            def end(self):
+        class Bad(pliant.Callback):
+            def on_train_end(self):
                 ended.append(self)
-                raise OSError("of the watcher's")
+                raise OSError("of the callback's")
 
         self.make()
         bad = [Bad(), Bad()]
-        for watcher in bad:
-            self.elastic.watch(watcher)
-        with self.assertRaisesRegex(OSError, "of the watcher's"):
+        for callback in bad:
+            self.elastic.add_callback(callback)
+        with self.assertRaisesRegex(OSError, "of the callback's"):
             self.train()
         self.assertEqual(ended, bad)
         self.assertTrue(self.elastic._learner.closed)
         self.assertFalse(self.elastic._gradients._hooks)
 
-    def test_a_learner_that_leaves_ends_well_whatever_a_watcher_raises(self):
-        class Bad(pliant.Watcher):
-            def end(self):
-                raise OSError("of the watcher's")
+    def test_a_learner_that_leaves_ends_well_whatever_a_callback_raises(self):
+        class Bad(pliant.Callback):
+            def on_train_end(self):
+                raise OSError("of the callback's")
 
         self.make()
-        self.elastic.watch(Bad())
+        self.elastic.add_callback(Bad())
         shown = io.StringIO()
         with self.assertRaises(SystemExit) as ended, contextlib.redirect_stderr(shown):
             self.train(after=lambda step: os.kill(os.getpid(), signal.SIGTERM))
         self.assertEqual(ended.exception.code, 0)
-        self.assertIn("of the watcher's", shown.getvalue())
+        self.assertIn("of the callback's", shown.getvalue())
 
     def test_without_tensorboard_a_line_says_so(self):
         shown = io.StringIO()
         self.make()
         with mock.patch.dict(sys.modules, {"tensorboard": None}), contextlib.redirect_stderr(shown):
-            self.elastic.watch(pliant.TensorBoard())
+            self.elastic.add_callback(pliant.TensorBoard())
             self.assertIsNotNone(self.train())
         self.assertEqual(shown.getvalue().count("pip install tensorboard"), 1)
         with self.assertRaisesRegex(PliantError, "before the first step"):
-            self.elastic.watch(pliant.ProgressBar())
+            self.elastic.add_callback(pliant.ProgressBar())
 
 
 class RegisteredStateTest(Loop):

@@ -63,7 +63,7 @@ PROGRAM = {
     "reveal_type(pliant.attach(net, sgd, data, epochs=1))": TORCH,
     "reveal_type(pliant.attach(model=net, optimizer=sgd, train_data=data, epochs=1, overlap=False))": TORCH,
     "reveal_type(pliant.attach(net, sgd, data, epochs=1, test_data=data, evaluate=loss))": TORCH,
-    "reveal_type(pliant.attach(net, sgd, data, epochs=1, evaluate=both, collate=tuple, num_workers=2))": TORCH,
+    "reveal_type(pliant.attach(net, sgd, data, epochs=1, evaluate=both, collate_fn=tuple, num_workers=2))": TORCH,
     "reveal_type(pliant.attach(net, sgd, data, epochs=1, scaler=torch.amp.GradScaler()))": TORCH,
     "reveal_type(pliant.attach(net, sgd, data, epochs=1, checkpoint_dir=pathlib.Path('a')))": TORCH,
     "reveal_type(pliant.attach(net, sgd, data, epochs=1, on_nonfinite='skip', loss_reduction='sum'))": TORCH,

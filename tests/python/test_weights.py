@@ -55,7 +55,7 @@ class Weights(unittest.TestCase):
             self.model,
             self.optimizer,
             texts() if samples is None else samples,
-            **{"epochs": 1, "batch_size": 32, "logical_shards": 8, "collate": padded, **settings},
+            **{"epochs": 1, "batch_size": 32, "logical_shards": 8, "collate_fn": padded, **settings},
             checkpoint_dir=self.folder,
         )
         self.addCleanup(self.elastic.close)
@@ -201,7 +201,7 @@ class SumsTest(Weights):
         for evaluate in (by_tokens, as_tuple):
             heard = []
             self.make(test_data=samples, evaluate=evaluate)
-            self.elastic.on_evaluation.append(heard.append)
+            self.elastic.add_callback(pliant.LambdaCallback(on_test_end=heard.append))
             self.train(lambda step, batch: step.backward(self.loss(batch)))
             (evaluation,) = heard
             with torch.no_grad():

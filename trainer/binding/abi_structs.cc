@@ -18,7 +18,8 @@ constexpr std::int32_t kMaxDimensions = 64;
 // A struct that the caller fills in ends with its last field. A new field in padding would not
 // change the size, and the padding of an older caller, which may hold anything, would be read.
 static_assert(sizeof(pliant_options) == offsetof(pliant_options, keep_freed_memory) + 4);
-static_assert(sizeof(pliant_training) == offsetof(pliant_training, wants_evaluation_results) + 4);
+static_assert(sizeof(pliant_training) == offsetof(pliant_training, base_name) + sizeof(void*));
+static_assert(sizeof(pliant_final) == offsetof(pliant_final, file_sizes) + sizeof(void*));
 static_assert(sizeof(pliant_sums) == offsetof(pliant_sums, values) + sizeof(void*));
 static_assert(sizeof(pliant_tensor) == offsetof(pliant_tensor, data) + sizeof(void*));
 
@@ -30,9 +31,13 @@ Result<TensorRole> RoleOf(std::int32_t role) {
       return TensorRole::kBuffer;
     case PLIANT_STATE:
       return TensorRole::kState;
+    case PLIANT_HOME:
+      return TensorRole::kHome;
     default:
-      return Invalid(Format(
-          "tensor->role is {}: it must be PLIANT_PARAMETER, PLIANT_BUFFER or PLIANT_STATE", role));
+      return Invalid(
+          Format("tensor->role is {}: it must be PLIANT_PARAMETER, PLIANT_BUFFER, PLIANT_STATE or "
+                 "PLIANT_HOME",
+                 role));
   }
 }
 
@@ -54,8 +59,17 @@ Result<DType> DTypeOf(std::int32_t dtype) {
       return DType::kUInt8;
     case PLIANT_BOOL:
       return DType::kBool;
+    case PLIANT_INT8:
+      return DType::kInt8;
+    case PLIANT_INT16:
+      return DType::kInt16;
+    case PLIANT_FLOAT8_E4M3:
+      return DType::kFloat8E4M3;
+    case PLIANT_FLOAT8_E5M2:
+      return DType::kFloat8E5M2;
     default:
-      return Invalid(Format("dtype is {}: it must be one of PLIANT_FLOAT32 to PLIANT_BOOL", dtype));
+      return Invalid(
+          Format("dtype is {}: it must be one of PLIANT_FLOAT32 to PLIANT_FLOAT8_E5M2", dtype));
   }
 }
 
@@ -114,7 +128,8 @@ LearnerSession::Training TrainingOf(const pliant_training& training) {
       .epochs = training.epochs,
       .settings = {.last_batch = training.drop_last != 0 ? LastBatch::kDrop : LastBatch::kKeep,
                    .order = training.in_order != 0 ? DataOrder::kAsItLies : DataOrder::kShuffled},
-      .wants_evaluation_results = training.wants_evaluation_results != 0};
+      .wants_evaluation_results = training.wants_evaluation_results != 0,
+      .base = {.sha256 = TextOr(training.base, ""), .name = TextOr(training.base_name, "")}};
   ProgramSettings& settings = described.settings;
   if (training.global_batch_size != 0) settings.global_batch_size = training.global_batch_size;
   if (training.logical_shards != 0) settings.logical_shards = training.logical_shards;
@@ -187,6 +202,37 @@ Result<ReportedSums> SumsOf(const pliant_sums& sums) {
     reported.named.emplace(name, value + 0.0);  // no -0.0
   }
   return reported;
+}
+
+Result<FinalLayout> FinalLayoutOf(const pliant_final& final) {
+  FinalLayout layout;
+  if (final.stem != nullptr) layout.stem = final.stem;
+  if (final.file_bytes != 0) layout.file_bytes = final.file_bytes;
+  if (final.tensor_count < 0 || final.file_count < 0) {
+    return Invalid("final: a number of tensors or files is negative");
+  }
+  if (final.tensors != nullptr) {
+    if (final.names == nullptr) return Invalid("final->names is NULL");
+    layout.names.emplace();
+    for (std::int32_t i = 0; i < final.tensor_count; ++i) {
+      if (final.tensors[i] == nullptr || final.names[i] == nullptr) {
+        return Invalid(Format("final: the name of tensor {} is NULL", i));
+      }
+      if (!layout.names->emplace(final.tensors[i], final.names[i]).second) {
+        return Invalid(Format("final: {} is named twice", final.tensors[i]));
+      }
+    }
+  }
+  for (std::int32_t i = 0; i < final.file_count; ++i) {
+    if (final.files == nullptr || final.file_texts == nullptr || final.file_sizes == nullptr ||
+        final.files[i] == nullptr || final.file_texts[i] == nullptr) {
+      return Invalid(Format("final: file {} is NULL", i));
+    }
+    layout.texts.push_back(
+        {.name = final.files[i], .text = std::string(final.file_texts[i], final.file_sizes[i])});
+  }
+  RETURN_IF_ERROR(CheckFinalLayout(layout));
+  return layout;
 }
 
 Result<GradientFormat> GradientFormatOf(std::int32_t dtype, std::int32_t device, double scale) {

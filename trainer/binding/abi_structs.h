@@ -51,6 +51,7 @@ LearnerSession::Options OptionsOf(const pliant_options& options);
 LearnerSession::Training TrainingOf(const pliant_training& training);
 // The tensor's bytes are the caller's memory, which may be on a device.
 Result<BoundTensor> TensorOf(const pliant_tensor& tensor);
+Result<FinalLayout> FinalLayoutOf(const pliant_final& final);
 Result<ReportedSums> SumsOf(const pliant_sums& sums);
 Result<GradientFormat> GradientFormatOf(std::int32_t dtype, std::int32_t device, double scale);
 

@@ -79,8 +79,16 @@ BoundProgram::BoundProgram(ProgramInfo info, std::vector<BoundTensor> tensors,
 
 void BoundProgram::MakeState() {
   auto buffer = buffers_.committed().begin();
-  for (const BoundTensor& tensor : tensors_)
+  for (const BoundTensor& tensor : tensors_) {
+    if (tensor.role == TensorRole::kHome) continue;
     state_.push_back(tensor.role == TensorRole::kBuffer ? *buffer++ : tensor.view);
+  }
+  SetFinalLayout({});
+}
+
+void BoundProgram::SetFinalLayout(FinalLayout layout) {
+  final_layout_ = std::move(layout);
+  final_layout_.home = ViewsOf(tensors_, TensorRole::kHome);
 }
 
 // ---- The owner's thread ----

@@ -26,6 +26,7 @@ enum class TensorRole {
   kParameter,  // has a gradient
   kBuffer,     // the forward pass changes it
   kState,      // anything else
+  kHome,       // frozen, and only in the final model
 };
 
 // A tensor of a program, in the program's own memory.
@@ -57,10 +58,13 @@ class BoundProgram final : public ProgramView {
                                                     std::vector<BoundTensor> tensors,
                                                     std::shared_ptr<DeviceMemory> device,
                                                     std::shared_ptr<CudaGradients> gradients);
+  // Before the program is used. Its tensors at home are the registered ones.
+  void SetFinalLayout(FinalLayout layout);
 
   // ---- ProgramView ----
   const ProgramInfo& info() const override { return info_; }
   StateDict State() override { return state_; }
+  FinalLayout final_layout() const override { return final_layout_; }
   GradientDevice* gradient_device() override { return device_gradients_.get(); }
   Duration data_wait() const override { return data_wait_.load(); }
   bool wants_end() const override { return wants_end_.load(); }
@@ -147,6 +151,7 @@ class BoundProgram final : public ProgramView {
   GradientArithmetic& arithmetic_;  // where the gradients are
   ModelBuffers buffers_;
   StateDict state_;
+  FinalLayout final_layout_;
 
   PulledThread thread_{*this};  // synchronises itself
   // Written by the owner's thread only.

@@ -5,12 +5,15 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <set>
 #include <utility>
 #include <variant>
 
 #include <unistd.h>
 
 #include "base/exceptions.h"
+#include "base/format.h"
 #include "base/log.h"
 #include "trainer/collective/float_environment.h"
 #include "trainer/cuda/cuda_memory.h"
@@ -29,6 +32,20 @@ std::atomic<bool> g_open = false;
 
 Error ProgramEnded() {
   return {ErrorCode::kCancelled, "the program ended before the training did"};
+}
+
+Status CheckBase(const BaseModel& base) {
+  constexpr std::size_t kHash = 64;
+  constexpr std::size_t kMaxName = 256;
+  constexpr std::string_view kHex = "0123456789abcdef";
+  if (base.sha256.empty()) return {};
+  if (base.sha256.size() != kHash || base.sha256.find_first_not_of(kHex) != base.sha256.npos) {
+    return Invalid(Format("base is \"{}\": it must be a SHA-256, as 64 lower-case hex digits",
+                          base.sha256.substr(0, kHash)));
+  }
+  if (base.name.size() <= kMaxName) return {};
+  return Invalid(
+      Format("base_name has {} bytes: at most {} are possible", base.name.size(), kMaxName));
 }
 
 }  // namespace
@@ -87,12 +104,14 @@ LearnerSession::~LearnerSession() {
 
 Status LearnerSession::Describe(const Training& training) {
   if (program_) return pliant::Fail(ErrorCode::kConflict, "the learner has already started");
+  RETURN_IF_ERROR(CheckBase(training.base));
   ASSIGN_OR_RETURN(const TrainingSetup setup, ResolveTraining(run_.environment, training.settings));
   ProgramInfo info{.train_samples = training.train_samples,
                    .test_samples = training.test_samples,
                    .epochs = training.epochs,
                    .name = name_,
-                   .wants_evaluation_results = training.wants_evaluation_results};
+                   .wants_evaluation_results = training.wants_evaluation_results,
+                   .base = training.base};
   ASSIGN_OR_RETURN(Schedule schedule, ScheduleOf(setup, info));
   const bool alone = !run_.environment.coordinator;
   const bool bitwise = run_.environment.reproducibility == Reproducibility::kBitwise;
@@ -106,6 +125,19 @@ Status LearnerSession::Describe(const Training& training) {
 Status LearnerSession::Register(BoundTensor tensor) {
   if (program_) return pliant::Fail(ErrorCode::kConflict, "the learner has already started");
   tensors_.push_back(std::move(tensor));
+  return {};
+}
+
+Status LearnerSession::DescribeFinal(FinalLayout layout) {
+  if (program_) return pliant::Fail(ErrorCode::kConflict, "the learner has already started");
+  std::set<std::string_view> known;
+  for (const BoundTensor& tensor : tensors_) known.insert(tensor.view.name);
+  for (const auto& [tensor, name] : layout.names.value_or(std::map<std::string, std::string>())) {
+    if (tensor.starts_with(kModelPrefix) && known.contains(tensor)) continue;
+    return Invalid(
+        Format("the final model has {}, which is no registered tensor of the model", tensor));
+  }
+  final_layout_ = std::move(layout);
   return {};
 }
 
@@ -210,6 +242,7 @@ Status LearnerSession::Start() {
   RETURN_IF_ERROR(BoundProgram::Check(tensors_));
   ASSIGN_OR_RETURN(std::unique_ptr<BoundProgram> program,
                    BoundProgram::Make(*info_, tensors_, device_, GradientsOnDevice()));
+  program->SetFinalLayout(final_layout_);
   const auto set_program = [this](std::unique_ptr<BoundProgram> given) {
     const std::lock_guard lock(mutex_);  // for EndProgram
     program_ = std::move(given);

@@ -43,6 +43,7 @@ class LearnerSession {
     std::uint64_t epochs = 0;
     ProgramSettings settings;
     bool wants_evaluation_results = false;
+    BaseModel base;
   };
   struct Ending {
     LeftReason reason = LeftReason::kFailed;
@@ -69,6 +70,8 @@ class LearnerSession {
   Status Register(BoundTensor tensor);
   // The same for memory of a GPU. kInvalid: it is not, or other tensors are on another GPU.
   Status RegisterOnDevice(BoundTensor tensor);
+  // kInvalid: it names a tensor that is not registered. Call it after these are.
+  Status DescribeFinal(FinalLayout layout);
   Status Start();
   // From now on the program queues its work on this stream. kConflict: no tensor is on a GPU.
   Status UseStream(void* stream);
@@ -128,6 +131,7 @@ class LearnerSession {
   std::optional<Schedule> schedule_;
   std::optional<ShardForecast> forecast_;
   std::vector<BoundTensor> tensors_;
+  FinalLayout final_layout_;
   // Set under mutex_ by the program's thread, which reads it without the lock.
   std::unique_ptr<BoundProgram> program_;
   std::shared_ptr<CudaMemory> device_;  // nullptr: no memory of a GPU was used yet

@@ -279,6 +279,14 @@ pliant_status pliant_use_stream(pliant_learner* learner, void* stream) {
   });
 }
 
+pliant_status pliant_describe_final(pliant_learner* learner, const pliant_final* final) {
+  return Guarded(learner, [&](LearnerSession& session) -> Result<pliant_status> {
+    ASSIGN_OR_RETURN(const pliant_final given, ReadStruct(final, "final"));
+    ASSIGN_OR_RETURN(pliant::FinalLayout layout, pliant::FinalLayoutOf(given));
+    return OkOr(session.DescribeFinal(std::move(layout)));
+  });
+}
+
 pliant_status pliant_start(pliant_learner* learner) {
   return Guarded(learner, [&](LearnerSession& session) -> Result<pliant_status> {
     return OkOr(session.Start());

@@ -12,23 +12,16 @@
  *   for (;;) {
  *     pliant_next(learner, -1, &work);        waits
  *     switch (work.kind) {
- *       case PLIANT_TRAIN:                    forward and backward of one logical shard
- *         ... write gradients to work.gradient, or call pliant_put_gradient() for each ...
- *         pliant_shard_done(learner, samples, loss, correct);
- *         break;
- *       case PLIANT_EVALUATE:                 forward of one shard of the test set
- *         pliant_shard_done(learner, samples, loss, correct);
- *         break;
- *       case PLIANT_COMMIT:                   one optimizer step from work.reduced
- *         pliant_committed(learner, 1);
- *         break;
- *       case PLIANT_LOADED:                   the registered memory now holds another state
- *         pliant_loaded(learner);
- *         break;
+ *       case PLIANT_TRAIN:     forward and backward of one logical shard, with its gradients in
+ *         work.gradient, or pliant_put_gradient() for each; then as below
+ *       case PLIANT_EVALUATE:  forward of one shard of the test set
+ *         pliant_shard_done(learner, samples, loss, correct); break;
+ *       case PLIANT_COMMIT:    one optimizer step from work.reduced
+ *         pliant_committed(learner, 1); break;
+ *       case PLIANT_LOADED:    the registered memory now holds another state
+ *         pliant_loaded(learner); break;
  *       case PLIANT_END:
- *         pliant_get_end(learner, &end);
- *         pliant_close(learner);
- *         return end.exit_code;
+ *         pliant_get_end(learner, &end); pliant_close(learner); return end.exit_code;
  *     }
  *   }
  *
@@ -107,8 +100,7 @@ PLIANT_API const char* pliant_version(void);
 
 typedef struct pliant_options {
   size_t struct_size;
-  /* The program's name, for people: "resnet18". NULL: "program". */
-  const char* name;
+  const char* name; /* the program's, for people: "resnet18". NULL: "program" */
   /* The framework with its version and all else that affects the bits of a result:
    * "torch 2.6.0 threads=1". It must be equal on all learners of a bitwise job. NULL: "unknown". */
   const char* framework;
@@ -136,8 +128,7 @@ typedef struct pliant_options {
 PLIANT_API pliant_status pliant_open(const pliant_options* options, pliant_learner** learner);
 
 /* Ends the learner at once if it has not ended, and frees it. NULL is allowed. Waits for running
- * calls of other threads; pliant_next then yields PLIANT_END. Until another learner is opened, a
- * later call returns PLIANT_ORDER, and closing the learner again does nothing. */
+ * calls of other threads. A later call returns PLIANT_ORDER; closing it again does nothing. */
 PLIANT_API void pliant_close(pliant_learner* learner);
 
 typedef struct pliant_job {
@@ -180,6 +171,11 @@ typedef struct pliant_training {
   int32_t in_order;
   /* Not 0: PLIANT_EVALUATED is yielded after each evaluation. */
   int32_t wants_evaluation_results;
+  /* A hash of the frozen parameters that each learner loads itself, and that are not registered
+   * (except as PLIANT_HOME). Learners and checkpoints of another base are refused. NULL: there are
+   * none. */
+  const char* base;
+  const char* base_name; /* for people: "gpt2@607a30d". NULL: unknown */
 } pliant_training;
 
 PLIANT_API pliant_status pliant_describe(pliant_learner* learner, const pliant_training* training);
@@ -200,7 +196,10 @@ PLIANT_API pliant_status pliant_get_plan(const pliant_learner* learner, pliant_p
 enum {
   PLIANT_PARAMETER = 1, /* has a gradient, which is float32 whatever the parameter's type */
   PLIANT_BUFFER = 2,    /* the forward pass changes it */
-  PLIANT_STATE = 3      /* anything else: optimizer, schedule, frozen parameters ... */
+  PLIANT_STATE = 3,     /* anything else: optimizer, schedule, frozen parameters ... */
+  /* A frozen parameter of `base` (pliant_training): it goes to the final model, and is neither sent
+   * to other learners, nor written to checkpoints, nor compared. It must not change. */
+  PLIANT_HOME = 4
 };
 
 enum {
@@ -211,7 +210,11 @@ enum {
   PLIANT_INT64 = 5,
   PLIANT_INT32 = 6,
   PLIANT_UINT8 = 7,
-  PLIANT_BOOL = 8
+  PLIANT_BOOL = 8,
+  PLIANT_INT8 = 9,
+  PLIANT_INT16 = 10,
+  PLIANT_FLOAT8_E4M3 = 11,
+  PLIANT_FLOAT8_E5M2 = 12
 };
 
 /* Where memory is. PLIANT_CUDA: memory of an NVIDIA GPU, in the GPU's primary context, which
@@ -249,8 +252,8 @@ typedef struct pliant_tensor {
   void* data; /* contiguous; owned by the caller; must stay in place until pliant_close */
 } pliant_tensor;
 
-/* Register the tensors in the same order on all learners. `index` (may be NULL) receives this
- * tensor's number among those of its role, from 0. */
+/* Register the tensors in the same order on all learners. `index` (may be NULL) receives the number
+ * among those of its role, from 0. */
 PLIANT_API pliant_status pliant_register(pliant_learner* learner, const pliant_tensor* tensor,
                                          int32_t* index);
 
@@ -259,6 +262,27 @@ PLIANT_API pliant_status pliant_register(pliant_learner* learner, const pliant_t
  * registered, and again whenever the program continues on another stream: that one then waits for
  * the work queued so far. The stream must live until pliant_close. */
 PLIANT_API pliant_status pliant_use_stream(pliant_learner* learner, void* stream);
+
+/* The files of the final model (docs/contracts.md §5). */
+typedef struct pliant_final {
+  size_t struct_size;
+  const char* stem;    /* <stem>.safetensors. NULL: "model" */
+  uint64_t file_bytes; /* a larger model has several files, and an index; 0: 5 GB */
+  /* The tensors in the files, by their registered names, and the names that they get there. NULL:
+   * all tensors of the model, without "model.". */
+  const char* const* tensors;
+  const char* const* names;
+  int32_t tensor_count;
+  /* Texts that are written, too: a configuration. At most 64, of at most 16 MiB each. */
+  int32_t file_count;
+  const char* const* files; /* their names: letters, digits and "_-." */
+  const char* const* file_texts;
+  const size_t* file_sizes;
+} pliant_final;
+
+/* Describes the files of the final model. Copies all that is given. Without this call the model is
+ * model.safetensors. Before pliant_start. */
+PLIANT_API pliant_status pliant_describe_final(pliant_learner* learner, const pliant_final* final);
 
 /* Starts the learner's own threads: it connects to its coordinator or, when it trains alone, looks
  * for a checkpoint to continue from. The registered memory must hold the initial training state,
@@ -331,9 +355,9 @@ typedef struct pliant_work {
   int32_t first;
 } pliant_work;
 
-/* Waits for work, at most this many seconds (negative: without limit; 0: does not wait). The call
- * also prepares the work, which may take as long as a copy of the state. PLIANT_NOTHING: no work
- * yet. The previous work must have been answered. After PLIANT_END every call yields PLIANT_END. */
+/* Waits for work, at most this many seconds (negative: without limit; 0: does not wait), and
+ * prepares it, which may take as long as a copy of the state. PLIANT_NOTHING: no work yet. The
+ * previous work must have been answered. After PLIANT_END every call yields PLIANT_END. */
 PLIANT_API pliant_status pliant_next(pliant_learner* learner, double seconds, pliant_work* work);
 
 /* TRAIN: hands in the gradients of these parameters: they are in work.gradient and will not change.
@@ -407,27 +431,24 @@ PLIANT_API pliant_status pliant_committed(pliant_learner* learner, int32_t taken
 PLIANT_API pliant_status pliant_evaluated(pliant_learner* learner);
 
 /* Call before the answer to COMMIT, EVALUATED or LOADED: the training is complete with the state
- * after that answer, even if epochs are left. All learners must decide this alike, from values that
- * are equal on all of them. Call it again when a complete state is loaded: so keep the decision in
- * the registered state. */
+ * after that answer. All learners must decide this alike, from values equal on all of them. Call it
+ * again when a complete state is loaded: so keep the decision in the registered state. */
 PLIANT_API pliant_status pliant_stop(pliant_learner* learner);
 
 /* Answers LOADED. */
 PLIANT_API pliant_status pliant_loaded(pliant_learner* learner);
 
-/* Instead of an answer, or at any other time: the program cannot continue. `wrong_input` not 0: a
- * retry would not help. The learner ends as failed with this message; the others continue without
- * it. */
+/* At any time: the program cannot continue. `wrong_input` not 0: a retry would not help. The
+ * learner ends as failed with this message; the others continue without it. */
 PLIANT_API pliant_status pliant_fail(pliant_learner* learner, int32_t wrong_input,
                                      const char* message);
 
 /* Makes this learner leave at the next boundary, as SIGTERM does. Any thread. */
 PLIANT_API pliant_status pliant_leave(pliant_learner* learner);
 
-/* Application-driven elasticity: the program requests this number of learners from now on, within
- * the job's limits and its fair share; 0: as many as it can get. Call it alike on all learners; the
- * first learner of a membership reports it. It is only a request: the job may keep its size. Any
- * thread. */
+/* Application-driven elasticity: the program requests this number of learners from now on; 0: as
+ * many as it can get. Call it alike on all learners. It is only a request: the job's limits and its
+ * fair share decide. Any thread. */
 PLIANT_API pliant_status pliant_request_learners(pliant_learner* learner, int32_t learners);
 
 /* ---- Data ahead ---- */
@@ -449,9 +470,8 @@ PLIANT_API pliant_status pliant_keep_output(pliant_learner* learner, const char*
                                             size_t bytes);
 
 /* The next line of metrics.jsonl that this learner wrote (docs/contracts.md §5), PLIANT_NOTHING if
- * there is none. Only the first learner of a membership writes lines, so a program that shows or
- * stores them (progress, event files) does so once a job. `*line` is valid until the next call of
- * this function. */
+ * there is none. Only the first learner of a membership writes lines. `*line` is valid until the
+ * next call of this function. */
 PLIANT_API pliant_status pliant_next_metrics(pliant_learner* learner, const char** line);
 
 enum {

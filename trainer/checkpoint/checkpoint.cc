@@ -8,13 +8,14 @@
 #include <tuple>
 #include <utility>
 
-#include "base/crc32c.h"
 #include "base/format.h"
 #include "trainer/checkpoint/file_store.h"
-#include "trainer/checkpoint/safetensors.h"
+#include "trainer/checkpoint/tensor_file.h"
 
 namespace pliant {
 namespace {
+
+constexpr std::size_t kShownOfHash = 12;
 
 std::string SliceText(StateSlice slice) {
   return Format("{:05}-of-{:05}", slice.index + 1, slice.count);
@@ -28,30 +29,6 @@ std::string ListName(StateSlice slice) { return Format("slice-{}.json", SliceTex
 std::string NameOf(const TrainingPosition& position) {
   return Format("{}{:012}-t{:012}-m{}", kStepPrefix, position.step, position.tick,
                 ToString(position.membership));
-}
-
-// A safetensors file before it is written. Borrows the tensors.
-struct TensorFile {
-  std::string name;
-  StateDict tensors;
-  std::string header;
-
-  std::vector<std::span<const std::byte>> Parts() const {
-    std::vector<std::span<const std::byte>> parts = {std::as_bytes(std::span(header))};
-    for (const TensorView& tensor : tensors) parts.emplace_back(tensor.bytes);
-    return parts;
-  }
-};
-
-TensorFile MakeFile(std::string_view name, StateDict tensors) {
-  // Wider types first, as the reference writer does: then every tensor begins at a multiple of its
-  // element size, which readers that map the file need.
-  std::ranges::sort(tensors, [](const TensorView& a, const TensorView& b) {
-    return std::pair(SizeOf(b.dtype), std::string_view(a.name)) <
-           std::pair(SizeOf(a.dtype), std::string_view(b.name));
-  });
-  std::string header = safetensors::EncodeHeader(tensors, {{"format", "pt"}});
-  return {.name = std::string(name), .tensors = std::move(tensors), .header = std::move(header)};
 }
 
 bool IsOfModel(const TensorView& tensor) { return tensor.name.starts_with(kModelPrefix); }
@@ -76,17 +53,8 @@ StateDict RestOf(const StateDict& state) {
 
 // The model's file is written even if it has no tensors: a reader may expect it.
 std::vector<TensorFile> FilesOf(StateSlice slice, const StateDict& tensors) {
-  return {MakeFile(Format("model-{}.safetensors", SliceText(slice)), ModelOf(tensors)),
-          MakeFile(Format("optimizer-{}.safetensors", SliceText(slice)), RestOf(tensors))};
-}
-
-ManifestFile Describe(const TensorFile& file) {
-  ManifestFile described{.name = file.name};
-  for (const auto& part : file.Parts()) {
-    described.bytes += part.size();
-    described.crc32c = Crc32c(part, described.crc32c);
-  }
-  return described;
+  return {MakeTensorFile(Format("model-{}.safetensors", SliceText(slice)), ModelOf(tensors)),
+          MakeTensorFile(Format("optimizer-{}.safetensors", SliceText(slice)), RestOf(tensors))};
 }
 
 // Writes the files and then the manifest into `directory`, which has no manifest or one of this
@@ -190,6 +158,16 @@ Status CheckJob(const StoredCheckpoint& stored, const Manifest& manifest, const 
           static_cast<std::uint64_t>(job.logical_shards));
   compare("trainSamples", then.train_samples, job.train_samples);
   compare("testSamples", then.test_samples, job.test_samples);
+  if (then.base.sha256 != job.base.sha256) {
+    const auto text = [](const BaseModel& base) {
+      if (base.sha256.empty()) return std::string("all parameters");
+      return Format("the base {} {}", base.name.empty() ? "model" : base.name,
+                    base.sha256.substr(0, kShownOfHash));
+    };
+    const std::string_view comma = theirs.empty() ? "" : ", ";
+    theirs += Format("{}{}", comma, text(then.base));
+    ours += Format("{}{}", comma, text(job.base));
+  }
   if (theirs.empty()) return {};
   return Invalid(
       Format("checkpoint {} was written with {}; this job has {}", stored.name, theirs, ours));
@@ -315,9 +293,12 @@ Status PruneTo(CheckpointStore& store, const TrainingPosition& written, int keep
 }
 
 Result<Manifest> ExportFinal(CheckpointStore& store, const CheckpointLabel& label,
-                             const StateDict& state) {
+                             const StateDict& state, const FinalLayout& layout) {
+  StateCopy home;
+  RETURN_IF_ERROR(home.CopyFrom(layout.home));
+  const StateDict model = FinalModelOf(state, layout, home.view());
   Result<Manifest> exported =
-      Publish(store, kFinalDirectory, {MakeFile(kFinalFile, ModelOf(state))}, label, state);
+      Publish(store, kFinalDirectory, FinalFiles(model, layout), label, model);
   if (exported) RemoveTemporaries(store, kFinalDirectory);
   return exported;
 }
@@ -331,7 +312,7 @@ Result<Manifest> ReadFinal(CheckpointStore& store) {
 }
 
 Status WriteModel(CheckpointStore& store, std::string_view name, const StateDict& state) {
-  return store.Put(name, MakeFile(name, ModelOf(state)).Parts());
+  return store.Put(name, MakeTensorFile(name, ModelOf(state)).Parts());
 }
 
 }  // namespace pliant

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "trainer/checkpoint/final_layout.h"
 #include "trainer/checkpoint/manifest.h"
 #include "trainer/checkpoint/state_copy.h"
 #include "trainer/checkpoint/state_dict.h"
@@ -54,7 +55,7 @@ void RemoveRemains(CheckpointStore& store, const TrainingPosition& before);
 
 // The newest checkpoint that verifies completely. kNotFound: there is none at all. kCorrupt: none
 // of them verifies. kInvalid: the newest one was written with another seed, global batch size,
-// number of shards or number of samples. `only`: considers only the checkpoint of this name.
+// number of shards, number of samples or base. `only`: considers only the checkpoint of this name.
 Result<Restored> RestoreNewest(CheckpointStore& store, const JobIdentity& job,
                                std::string_view only = {});
 
@@ -66,9 +67,10 @@ Result<StoredCheckpoint> NewestCheckpoint(CheckpointStore& store);
 // the job restarted from an earlier one. Does nothing if a newer membership has written.
 Status PruneTo(CheckpointStore& store, const TrainingPosition& written, int keep);
 
-// Writes final/{model.safetensors, manifest.json}: the trained model, for any safetensors reader.
+// Writes final/: the trained model in this layout, and manifest.json with the hash of what the
+// files have.
 Result<Manifest> ExportFinal(CheckpointStore& store, const CheckpointLabel& label,
-                             const StateDict& state);
+                             const StateDict& state, const FinalLayout& layout = {});
 // Writes only the model, in the format of a checkpoint and of final/.
 Status WriteModel(CheckpointStore& store, std::string_view name, const StateDict& state);
 // The manifest of the final model. kNotFound: not published. kCorrupt: its file is incomplete.

@@ -76,11 +76,12 @@ class OperationCheckpointer : public Checkpointer {
   }
 
   void ExportFinal(CheckpointLabel label, std::shared_ptr<const StateCopy> state,
-                   Done<Manifest> done) override {
+                   FinalLayout layout, Done<Manifest> done) override {
     Start<Manifest>(
         kWriting,
-        [label = std::move(label), state = std::move(state)](CheckpointStore& store) {
-          return pliant::ExportFinal(store, label, state->view());
+        [label = std::move(label), state = std::move(state),
+         layout = std::move(layout)](CheckpointStore& store) {
+          return pliant::ExportFinal(store, label, state->view(), layout);
         },
         std::move(done));
   }

@@ -38,7 +38,7 @@ class Checkpointer {
   // source and starts afresh.
   virtual void RestoreFirst(JobIdentity job, Done<Restored> done) = 0;
   virtual void ExportFinal(CheckpointLabel label, std::shared_ptr<const StateCopy> state,
-                           Done<Manifest> done) = 0;
+                           FinalLayout layout, Done<Manifest> done) = 0;
   virtual void FindFinal(Done<Manifest> done) = 0;  // kNotFound: not published
 };
 

@@ -105,6 +105,21 @@ Result<ManifestFile> DecodeFile(const Json& json) {
   return file;
 }
 
+Json BaseJson(const BaseModel& base) {
+  if (base.sha256.empty()) return nullptr;
+  return {{"sha256", base.sha256}, {"name", base.name}};
+}
+
+Status GetBase(const Json& json, BaseModel& base) {
+  const auto found = json.find("base");
+  if (found == json.end()) return Corrupt("base");
+  if (found->is_null()) return {};
+  if (!found->is_object()) return Corrupt("base");
+  RETURN_IF_ERROR(Get(*found, "sha256", base.sha256));
+  RETURN_IF_ERROR(Get(*found, "name", base.name));
+  return base.sha256.empty() ? Corrupt("base.sha256") : Status();
+}
+
 Json FilesJson(const std::vector<ManifestFile>& files) {
   Json json = Json::array();
   for (const ManifestFile& file : files)
@@ -157,6 +172,7 @@ std::string EncodeManifest(const Manifest& manifest) {
       {"logicalShards", manifest.job.logical_shards},
       {"trainSamples", manifest.job.train_samples},
       {"testSamples", manifest.job.test_samples},
+      {"base", BaseJson(manifest.job.base)},
       {"framework", manifest.framework},
       {"parametersSha256", manifest.parameters_sha256},
       {"noise", {{"trace", noise.trace}, {"square", noise.square}, {"steps", noise.steps}}},
@@ -197,6 +213,7 @@ Result<Manifest> DecodeManifest(std::string_view text) {
   manifest.job.logical_shards = static_cast<int>(shards);
   RETURN_IF_ERROR(Get(json, "trainSamples", manifest.job.train_samples));
   RETURN_IF_ERROR(Get(json, "testSamples", manifest.job.test_samples));
+  RETURN_IF_ERROR(GetBase(json, manifest.job.base));
   RETURN_IF_ERROR(Get(json, "framework", manifest.framework));
   RETURN_IF_ERROR(Get(json, "parametersSha256", manifest.parameters_sha256));
 

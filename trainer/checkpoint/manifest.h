@@ -12,6 +12,14 @@
 
 namespace pliant {
 
+// The frozen parameters of a model that each learner has at home, by their content. No part of the
+// state, so learners and checkpoints of different ones must not mix.
+struct BaseModel {
+  std::string sha256;  // hex; empty: there are none, all parameters are in the state
+  std::string name;    // for people, with a revision: "gpt2@607a30d"; empty: unknown
+  bool operator==(const BaseModel&) const = default;
+};
+
 // The settings that a job's results depend on: a checkpoint with other ones is refused.
 struct JobIdentity {
   std::uint64_t seed = 0;
@@ -19,6 +27,7 @@ struct JobIdentity {
   int logical_shards = 0;
   std::uint64_t train_samples = 0;
   std::uint64_t test_samples = 0;
+  BaseModel base = {};
   bool operator==(const JobIdentity&) const = default;
 };
 

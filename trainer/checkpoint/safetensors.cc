@@ -24,7 +24,8 @@ std::unexpected<Error> Corrupt(std::string message) {
 
 std::optional<DType> ParseDType(std::string_view name) {
   for (const DType dtype : {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBFloat16,
-                            DType::kInt64, DType::kInt32, DType::kUInt8, DType::kBool})
+                            DType::kInt64, DType::kInt32, DType::kUInt8, DType::kBool, DType::kInt8,
+                            DType::kInt16, DType::kFloat8E4M3, DType::kFloat8E5M2})
     if (ToString(dtype) == name) return dtype;
   return std::nullopt;
 }

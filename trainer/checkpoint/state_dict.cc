@@ -22,6 +22,14 @@ std::string_view ToString(DType dtype) {
       return "U8";
     case DType::kBool:
       return "BOOL";
+    case DType::kInt8:
+      return "I8";
+    case DType::kInt16:
+      return "I16";
+    case DType::kFloat8E4M3:
+      return "F8_E4M3";
+    case DType::kFloat8E5M2:
+      return "F8_E5M2";
   }
   CheckFailed("dtype", "one of the enumerators", __FILE__, __LINE__);
 }
@@ -36,9 +44,13 @@ std::size_t SizeOf(DType dtype) {
       return 4;
     case DType::kFloat16:
     case DType::kBFloat16:
+    case DType::kInt16:
       return 2;
     case DType::kUInt8:
     case DType::kBool:
+    case DType::kInt8:
+    case DType::kFloat8E4M3:
+    case DType::kFloat8E5M2:
       return 1;
   }
   CheckFailed("dtype", "one of the enumerators", __FILE__, __LINE__);

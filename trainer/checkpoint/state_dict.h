@@ -11,7 +11,20 @@ namespace pliant {
 
 class DeviceMemory;
 
-enum class DType { kFloat32, kFloat64, kFloat16, kBFloat16, kInt64, kInt32, kUInt8, kBool };
+enum class DType {
+  kFloat32,
+  kFloat64,
+  kFloat16,
+  kBFloat16,
+  kInt64,
+  kInt32,
+  kUInt8,
+  kBool,
+  kInt8,
+  kInt16,
+  kFloat8E4M3,
+  kFloat8E5M2,
+};
 std::string_view ToString(DType dtype);  // as safetensors names them: "F32", "I64", ...
 std::size_t SizeOf(DType dtype);
 

@@ -20,8 +20,12 @@ constexpr std::size_t kReadBytes = std::size_t{8} << 20;
 
 bool IsModelSlice(std::string_view file) { return file.starts_with("model-"); }
 
-// Whether it is a model file, of a checkpoint or of the final model.
-bool IsOfModel(std::string_view file) { return IsModelSlice(file) || file == kFinalFile; }
+bool HasTensors(std::string_view file) { return file.ends_with(".safetensors"); }
+
+// Whether it is a model file. The final model has no others, whatever their names are.
+bool IsOfModel(std::string_view directory, std::string_view file) {
+  return IsModelSlice(file) || directory == kFinalDirectory;
+}
 
 // Removes `prefix` and the number after it from the front of `text`.
 bool TakeNumber(std::string_view& text, std::string_view prefix, std::uint64_t& number) {
@@ -158,6 +162,15 @@ bool AllPresent(const StoredCheckpoint& stored, const Manifest& manifest) {
 
 namespace {
 
+Status VerifyText(CheckpointStore& store, const StoredCheckpoint& stored,
+                  const ManifestFile& listed) {
+  ASSIGN_OR_RETURN(const std::string text, ReadText(store, stored, listed.name));
+  const std::uint32_t crc = Crc32c(std::as_bytes(std::span(text)), 0);
+  if (crc == listed.crc32c) return {};
+  return Fail(ErrorCode::kCorrupt, Format("{}: checksum {:08x}, the manifest says {:08x}",
+                                          listed.name, crc, listed.crc32c));
+}
+
 // The tensors of these files, each file verified by its checksum.
 Result<StateCopy> LoadFiles(CheckpointStore& store, const StoredCheckpoint& stored,
                             const std::vector<ManifestFile>& listed_files) {
@@ -169,8 +182,12 @@ Result<StateCopy> LoadFiles(CheckpointStore& store, const StoredCheckpoint& stor
     if (present == stored.files.end() || present->second != listed.bytes)
       return Fail(ErrorCode::kCorrupt,
                   Format("{} is missing or does not have {} bytes", listed.name, listed.bytes));
+    if (!HasTensors(listed.name)) {
+      RETURN_IF_ERROR(VerifyText(store, stored, listed));
+      continue;
+    }
     ASSIGN_OR_RETURN(OpenFile file, Open(store, stored.name, listed));
-    const std::string_view prefix = IsOfModel(listed.name) ? kModelPrefix : "";
+    const std::string_view prefix = IsOfModel(stored.name, listed.name) ? kModelPrefix : "";
     for (const safetensors::TensorInfo& tensor : file.header.tensors) {
       layout.push_back({.name = std::string(prefix) + tensor.name,
                         .dtype = tensor.dtype,

@@ -68,6 +68,8 @@ Fingerprint MakeFingerprint(const LearnerEnvironment& environment, const std::st
   fingerprint["testSamples"] = std::to_string(info.test_samples);
   fingerprint["epochs"] = std::to_string(info.epochs);
   fingerprint["gradientElements"] = std::to_string(info.gradient_elements);
+  // Not the name: learners may have the same base at different paths.
+  if (!info.base.sha256.empty()) fingerprint["base"] = info.base.sha256;
   if (environment.max_batch_size) {
     fingerprint["maxBatchSize"] = std::to_string(*environment.max_batch_size);
   }

@@ -88,9 +88,13 @@ void ReplayChecker::Say(Result<std::string> verdict) {
 }
 
 void ReplayChecker::ExportFinal(CheckpointLabel label, std::shared_ptr<const StateCopy> state,
-                                Done<Manifest> done) {
+                                FinalLayout layout, Done<Manifest> done) {
   const Result<Manifest> then = ReadFinal(store_);
-  const std::string now = ParametersSha256(state->view());
+  StateCopy home;
+  if (Status copied = home.CopyFrom(layout.home); !copied) {
+    return Answer<Manifest>(std::move(done), std::unexpected(std::move(copied).error()));
+  }
+  const std::string now = ParametersSha256(FinalModelOf(state->view(), layout, home.view()));
   CompareUpTo(label.position, state->view());
   if (std::exchange(final_, false) && verdict_) {
     const bool same = then && then->parameters_sha256 == now;

@@ -41,7 +41,7 @@ class ReplayChecker final : public Checkpointer {
   void Restore(JobIdentity job, Done<Restored> done) override;
   void RestoreFirst(JobIdentity job, Done<Restored> done) override;
   void ExportFinal(CheckpointLabel label, std::shared_ptr<const StateCopy> state,
-                   Done<Manifest> done) override;
+                   FinalLayout layout, Done<Manifest> done) override;
   void FindFinal(Done<Manifest> done) override;
 
  private:

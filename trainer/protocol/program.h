@@ -8,6 +8,8 @@
 
 #include "base/event_loop.h"
 #include "base/result.h"
+#include "trainer/checkpoint/final_layout.h"
+#include "trainer/checkpoint/manifest.h"
 #include "trainer/checkpoint/state_dict.h"
 #include "trainer/collective/buckets.h"
 #include "trainer/collective/gradient_cells.h"
@@ -52,6 +54,7 @@ struct ProgramInfo {
   std::size_t buffer_bytes = 0;           // mutable buffers of the model (BatchNorm statistics)
   std::string name;                       // for people
   bool wants_evaluation_results = false;  // whether Evaluated is called
+  BaseModel base;                         // what the model has outside of the state
 };
 
 inline GradientCells CellsOf(const ProgramInfo& info) {
@@ -80,6 +83,9 @@ class ProgramView {
   // The committed state. Its bytes change only while the program commits, ends an evaluation or
   // loads a state, which is first written through these views.
   virtual StateDict State() = 0;
+
+  // The layout of the final model. Its tensors at home do not change while the program trains.
+  virtual FinalLayout final_layout() const { return {}; }
 
   // The device that has its gradients, for the life of the program; nullptr: the host has them. All
   // gradients that the program is given are then addresses of the device, and what it reports of

@@ -18,14 +18,15 @@ _PACKAGE = Path(__file__).parent / "pliant"
 # The public API: heading, module, name in the module.
 _ENTRIES = (
     ("pliant.Elastic", "_loop.py", "Elastic"),
-    ("pliant.Step", "_loop.py", "Step"),
+    ("pliant.Step", "_step.py", "Step"),
     ("A step of a PyTorch model", "_torch/elastic.py", "TorchStep"),
     ("A step of a Keras model", "_keras/elastic.py", "KerasStep"),
     ("pliant.FabricModel", "fabric.py", "FabricModel"),
-    ("pliant.Watcher", "_watcher.py", "Watcher"),
-    ("pliant.ProgressBar", "watchers.py", "ProgressBar"),
-    ("pliant.TensorBoard", "watchers.py", "TensorBoard"),
-    ("pliant.EarlyStopping", "watchers.py", "EarlyStopping"),
+    ("pliant.Callback", "_callback.py", "Callback"),
+    ("pliant.LambdaCallback", "_callback.py", "LambdaCallback"),
+    ("pliant.ProgressBar", "callbacks.py", "ProgressBar"),
+    ("pliant.TensorBoard", "callbacks.py", "TensorBoard"),
+    ("pliant.EarlyStopping", "callbacks.py", "EarlyStopping"),
     ("pliant.StreamShard", "_streams.py", "StreamShard"),
     ("pliant.Evaluation", "_evaluation.py", "Evaluation"),
     ("pliant.request_learners", "_requests.py", "request_learners"),
@@ -40,7 +41,7 @@ _ENTRIES = (
     ("pliant.TrainingFailed", "errors.py", "TrainingFailed"),
 )
 
-_MADE_BY_USERS = {"FabricModel", "ProgressBar", "TensorBoard", "EarlyStopping"}
+_MADE_BY_USERS = {"FabricModel", "LambdaCallback", "ProgressBar", "TensorBoard", "EarlyStopping"}
 
 _HEAD = """\
 # The Python API

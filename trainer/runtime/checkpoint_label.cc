@@ -4,16 +4,17 @@
 
 namespace pliant {
 
-JobIdentity JobOf(const DataSpec& spec) {
+JobIdentity JobOf(const DataSpec& spec, const BaseModel& base) {
   return {.seed = spec.seed,
           .global_batch_size = spec.global_batch_size,
           .logical_shards = spec.logical_shards,
           .train_samples = spec.train_samples,
-          .test_samples = spec.test_samples};
+          .test_samples = spec.test_samples,
+          .base = base};
 }
 
 CheckpointLabel LabelOf(const Schedule& schedule, const Position& state, MembershipId membership,
-                        std::string framework) {
+                        std::string framework, const BaseModel& base) {
   const Tick applied = state.applied_ticks;
   // An evaluation is repeated as a whole. Until its end, when the program receives the result and
   // may change the state, the state is as before it.
@@ -29,7 +30,7 @@ CheckpointLabel LabelOf(const Schedule& schedule, const Position& state, Members
                        .membership = membership,
                        .noise = state.noise,
                        .batches = state.batches},
-          .job = JobOf(schedule.spec()),
+          .job = JobOf(schedule.spec(), base),
           .framework = std::move(framework)};
 }
 

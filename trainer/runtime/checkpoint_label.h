@@ -9,11 +9,11 @@
 namespace pliant {
 
 // The fields that must be equal in two jobs so that one can continue from the other's checkpoint.
-JobIdentity JobOf(const DataSpec& spec);
+JobIdentity JobOf(const DataSpec& spec, const BaseModel& base);
 
 // The label of a state. Within an evaluation the position is the evaluation's
 // beginning.
 CheckpointLabel LabelOf(const Schedule& schedule, const Position& state, MembershipId membership,
-                        std::string framework);
+                        std::string framework, const BaseModel& base);
 
 }  // namespace pliant

@@ -9,6 +9,7 @@
 
 #include "base/event_loop.h"
 #include "base/result.h"
+#include "trainer/checkpoint/final_layout.h"
 #include "trainer/checkpoint/state_copy.h"
 #include "trainer/checkpoint/state_slice.h"
 #include "trainer/collective/buffer_pool.h"
@@ -127,6 +128,8 @@ class Compute {
   virtual const ProgramInfo& info() const = 0;
   // Names, types and shapes of the program's state. Callers must not touch its bytes.
   virtual const StateDict& state_shape() const = 0;
+  // As of the program.
+  virtual FinalLayout final_layout() const { return {}; }
   // The running call to the program. None: the program is idle, or its result is no longer needed.
   virtual std::optional<ProgramCall> call() const = 0;
   // Whether the mean of a step may stay on a device: see DeviceStep.

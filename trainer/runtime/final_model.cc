@@ -28,7 +28,7 @@ void FinalModel::Export(const CheckpointLabel& label) {
               [this, label](Result<std::shared_ptr<const StateCopy>> state) {
                 if (!state) return OnFailed(state.error());
                 parts_.checkpointer.ExportFinal(
-                    label, *std::move(state),
+                    label, *std::move(state), parts_.compute.final_layout(),
                     parts_.tasks.Guard<Result<Manifest>>([this](Result<Manifest> model) {
                       if (!model) return OnFailed(model.error());
                       hooks_.found(*model);

@@ -116,12 +116,12 @@ void LearnerLoop::Complete(const std::string& parameters_sha256) {
 // ---- Checkpoints ----
 
 void LearnerLoop::SaveCheckpoint(int slices, std::function<void(bool saved)> done) {
-  checkpoints_.Save(
-      {.label = LabelOf(state_.schedule, state_.group, view_.current().id, options_.framework),
-       .slice = {.index = view_.rank(), .count = slices},
-       .tick = state_.applied(),
-       .rank_zero = view_.member(0)},
-      std::move(done));
+  checkpoints_.Save({.label = LabelOf(state_.schedule, state_.group, view_.current().id,
+                                      options_.framework, parts_.compute.info().base),
+                     .slice = {.index = view_.rank(), .count = slices},
+                     .tick = state_.applied(),
+                     .rank_zero = view_.member(0)},
+                    std::move(done));
 }
 
 // ---- All leave ----

@@ -280,8 +280,8 @@ void LearnerLoop::Do(SimpleMove move) {
       return Finish();
     case SimpleMove::kPublish:
       if (phase_ == Phase::kFinishing)
-        final_model_.Publish(
-            LabelOf(state_.schedule, state_.group, view_.current().id, options_.framework));
+        final_model_.Publish(LabelOf(state_.schedule, state_.group, view_.current().id,
+                                     options_.framework, parts_.compute.info().base));
       return;
     case SimpleMove::kDrain:
       return Drain();

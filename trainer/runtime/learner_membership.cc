@@ -92,16 +92,17 @@ void LearnerLoop::Enter(Membership membership, std::vector<Member> before) {
   // With another number of ranks the samples are cut differently.
   if (!split_.bitwise()) ticks_.ForgetPartial();
   OpeningRun::Owner& owner = *this;
-  opening_.emplace(OpeningRun::Options{.membership = view_.current().id,
-                                       .world_size = view_.current().world_size(),
-                                       .self = view_.rank(),
-                                       .job = JobOf(state_.schedule.spec()),
-                                       .bitwise = split_.bitwise(),
-                                       .timeout = options_.opening_timeout},
-                   context_, owner,
-                   StateSummary{.position = state_.own,
-                                .current = by_boundary,
-                                .finished = ticks_.partial().node_indices()});
+  opening_.emplace(
+      OpeningRun::Options{.membership = view_.current().id,
+                          .world_size = view_.current().world_size(),
+                          .self = view_.rank(),
+                          .job = JobOf(state_.schedule.spec(), parts_.compute.info().base),
+                          .bitwise = split_.bitwise(),
+                          .timeout = options_.opening_timeout},
+      context_, owner,
+      StateSummary{.position = state_.own,
+                   .current = by_boundary,
+                   .finished = ticks_.partial().node_indices()});
   if (!peers_.alone()) {
     peers_.DropUnneeded();
     peers_.Connect(view_.current());

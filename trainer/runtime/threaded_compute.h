@@ -36,6 +36,7 @@ class ThreadedCompute final : public Compute {
 
   const ProgramInfo& info() const override { return info_; }
   const StateDict& state_shape() const override { return state_; }
+  FinalLayout final_layout() const override { return program_.final_layout(); }
   bool keeps_means() const override { return place_->keeps_means(); }
   Communicators* communicators() override { return place_->communicators(); }
 

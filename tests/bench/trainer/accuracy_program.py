@@ -98,7 +98,7 @@ def main(kind: str, seed: int) -> None:
         seed=seed, test_data=test, evaluate=evaluate,
     )  # fmt: skip
     results: list[pliant.Evaluation] = []
-    elastic.on_evaluation.append(results.append)
+    elastic.add_callback(pliant.LambdaCallback(on_test_end=results.append))
     largest = _BATCH
     for step in elastic.steps():
         for inputs, targets in step:

@@ -66,7 +66,7 @@ def of_reach(reach: Reach, graph: Graph, choices: Choices) -> list[Moment]:
         for each in (
             *(parts.FORMAT, parts.TYPES, parts.CHART, parts.ALERTS),
             *_ctest_moments(reach, graph, choices),
-            *(*parts.KERAS.values(), parts.CUDA, *e2e.moments(e2e.STORY), parts.KILLS),
+            *(*parts.IN_IMAGES.values(), parts.CUDA, *e2e.moments(e2e.STORY), parts.KILLS),
         )
     }
     wanted = {name for name in by_name if name in reach.parts or name in _OF_CTEST}

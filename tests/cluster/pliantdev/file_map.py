@@ -19,7 +19,9 @@ FORMAT, TYPES, CHART = "format", "types", "chart"
 ALERTS, CUDA = "alerts and dashboard", "GPU pack"
 E2E, KILLS = "e2e", "the kills of ./dev up"
 KERAS = tuple(f"Keras over {backend}" for backend in ("tensorflow", "torch", "jax"))
-PARTS = (FORMAT, TYPES, CHART, ALERTS, *KERAS, CUDA, E2E, KILLS)
+HUGGING_FACE = "Hugging Face"
+IN_IMAGES = (*KERAS, HUGGING_FACE)
+PARTS = (FORMAT, TYPES, CHART, ALERTS, *IN_IMAGES, CUDA, E2E, KILLS)
 ON_CLUSTER = (E2E, KILLS)  # they start the local cluster; a machine can have only one
 
 _DEV = ("pliantdev_test", "dev_parts_test")
@@ -65,9 +67,9 @@ _ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("*.c", (FROM_IT,)),
     ("*.cc", (FROM_IT, FORMAT)),
     ("*.h", (FROM_IT, FORMAT)),
-    ("CMakeLists.txt", (ALL_TESTS, *KERAS, CUDA)),
-    ("CMakePresets.json", (ALL_TESTS, *KERAS, CUDA)),
-    ("cmake/*", (ALL_TESTS, *KERAS, CUDA)),
+    ("CMakeLists.txt", (ALL_TESTS, *IN_IMAGES, CUDA)),
+    ("CMakePresets.json", (ALL_TESTS, *IN_IMAGES, CUDA)),
+    ("cmake/*", (ALL_TESTS, *IN_IMAGES, CUDA)),
     ("Dockerfile", (EVERYTHING,)),
     (".clang-format", (FORMAT,)),
     # No test reads these.
@@ -110,14 +112,16 @@ _ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     # The Python package.
     ("trainer/python/pliant/_keras/with_*.py", ("Keras over {0}", TYPES)),
     ("trainer/python/pliant/_keras/*", (*KERAS, TYPES, "python_state_test", "python_typing_test")),
-    ("trainer/python/pliant/_torch/*", (SCRIPTS + "python", "Keras over torch", TYPES)),
-    ("trainer/python/pliant/*", (SCRIPTS + "python", *KERAS, TYPES)),
+    ("trainer/python/pliant/_torch/*",
+     (SCRIPTS + "python", "Keras over torch", HUGGING_FACE, TYPES)),
+    ("trainer/python/pliant/*", (SCRIPTS + "python", *IN_IMAGES, TYPES)),
     ("trainer/python/compatibility/*",
      ("python_compatibility_test", "python_examples_test", *KERAS, TYPES)),
     ("trainer/python/api_page.py", ("python_state_test",)),
     ("trainer/python/pyproject.toml", ("python_wheel_test", TYPES)),
     ("trainer/python/build_backend/*", ("python_wheel_test",)),
     ("tests/python/*keras*.py", KERAS),
+    ("tests/python/test_hugging_face.py", (HUGGING_FACE,)),
     ("tests/python/compatibility_program.py", ("python_compatibility_test",)),
     ("tests/python/program.py", ("python_bad_input_test", "python_elastic_test")),
     ("tests/python/test_*.py", ("python_{0}_test",)),
@@ -156,14 +160,15 @@ _ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("tests/cluster/pliantdev_test.py", _DEV),
     ("tests/cluster/prometheus.Dockerfile", (ALERTS,)),
     ("tests/cluster/keras.Dockerfile", ("Keras over torch", "Keras over jax")),
-    ("tests/cluster/python.Dockerfile", (*KERAS, E2E)),
+    ("tests/cluster/hugging_face.Dockerfile", (HUGGING_FACE,)),
+    ("tests/cluster/python.Dockerfile", (*IN_IMAGES, E2E)),
     ("tests/cluster/helm/*", (CHART,)),
     ("tests/cluster/kubernetes/*", (SET + "integration", CHART, E2E)),
     ("tests/cluster/pliantdev/chart.py", (*_DEV, CHART)),
     ("tests/cluster/pliantdev/openapi.py", (*_DEV, CHART)),
     ("tests/cluster/pliantdev/prometheus.py", (*_DEV, ALERTS)),
     ("tests/cluster/pliantdev/scraping.py", (*_DEV, ALERTS)),
-    ("tests/cluster/pliantdev/python_image_tests.py", (*_DEV, *KERAS)),
+    ("tests/cluster/pliantdev/python_image_tests.py", (*_DEV, *IN_IMAGES)),
     ("tests/cluster/pliantdev/gpu_pack.py", (*_DEV, CUDA)),
     ("tests/cluster/pliantdev/source_checks.py", (*_DEV, FORMAT, TYPES)),
     ("tests/cluster/pliantdev/ctest.py", (*_DEV, "kube_api_test")),

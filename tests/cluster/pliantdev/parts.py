@@ -24,9 +24,8 @@ ALERTS = moment("alerts and dashboard", prometheus.check)
 ALONE = moment("each file by itself", lambda: product.compile_preset("dev", "all"))
 CUDA = moment("GPU pack", lambda: gpu_pack.make(gpu_pack.FOLDER))
 ON_GPU = moment("GPU pack: its tests on this machine's GPU", gpu_pack.run_unit_tests)
-KERAS = {
-    backend: moment(f"Keras over {backend}", partial(python_image_tests.run, backend))
-    for backend in python_image_tests.BACKENDS
+IN_IMAGES = {
+    name: moment(name, partial(python_image_tests.run, name)) for name in python_image_tests.TESTS
 }
 
 

@@ -126,14 +126,24 @@ def build_python_image(name: str) -> str:
 
 def build_keras_test_image() -> str:
     """An image for tests only: Keras on PyTorch and on JAX."""
+    return _test_image("keras")
+
+
+def build_hugging_face_test_image() -> str:
+    """An image for tests only: PyTorch with libraries of Hugging Face."""
+    return _test_image("hugging_face")
+
+
+def _test_image(name: str) -> str:
     below = build_image.stage("learner-pytorch-base", PYTHON_IMAGES["learner-pytorch"])
-    dockerfile = CLUSTER_SOURCES / "keras.Dockerfile"
-    base = f"localhost/pliant/keras-tests-base:{content_hash(below, dockerfile)}"
+    dockerfile = CLUSTER_SOURCES / f"{name}.Dockerfile"
+    image = f"{name.replace('_', '-')}-tests"
+    base = f"localhost/pliant/{image}-base:{content_hash(below, dockerfile)}"
     if not engine().has(base):
         with phase(f"Building the image {base}", "about 2 min"):
-            log = log_file("image-keras-tests-base")
+            log = log_file(f"image-{image}-base")
             engine().build(dockerfile, CLUSTER_SOURCES, base, log, base=below)
-    return _with_package("keras-tests", base)
+    return _with_package(image, base)
 
 
 def _with_package(name: str, base: str) -> str:

@@ -71,7 +71,7 @@ def of_sets(sets: Sequence[str], preset: str = "release") -> list[Moment]:
     compiled = [name for name in ctest.SETS if name in sets or not sets]
     moments = [parts.CHART] if "chart" in sets or not sets else []
     moments += parts.ctest_moments(ctest.together(compiled), preset) if compiled else []
-    moments += parts.KERAS.values() if "python" in compiled else []
+    moments += parts.IN_IMAGES.values() if "python" in compiled else []
     moments += parts.gpu_moments(preset) if GPU in sets else []
     moments += e2e.moments(e2e.SHORT if "e2e" in sets else e2e.STORY) if _with_e2e(sets) else []
     return moments
@@ -86,7 +86,7 @@ def of_half(half: str, preset: str, cifar10: Path | None, known: Record) -> list
     if half == "all/1":
         alone = [[name] for name in ctest.SETS]
         of_ctest = parts.ctest_moments(alone, preset, long=True)
-        return [parts.CHART, parts.ALERTS, *of_ctest, *parts.KERAS.values(), parts.ALONE]
+        return [parts.CHART, parts.ALERTS, *of_ctest, *parts.IN_IMAGES.values(), parts.ALONE]
 
     def passed() -> list[str]:
         return [row.name for row in known.rows if row.passed]

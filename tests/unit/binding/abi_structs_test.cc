@@ -84,6 +84,10 @@ TEST(AbiStructs, ATensorsBytesFollowFromItsShape) {
                         {PLIANT_INT64, 1, DType::kInt64, 16},
                         {PLIANT_INT32, 1, DType::kInt32, 8},
                         {PLIANT_UINT8, 2, DType::kUInt8, 6},
+                        {PLIANT_INT8, 2, DType::kInt8, 6},
+                        {PLIANT_INT16, 2, DType::kInt16, 12},
+                        {PLIANT_FLOAT8_E4M3, 2, DType::kFloat8E4M3, 6},
+                        {PLIANT_FLOAT8_E5M2, 2, DType::kFloat8E5M2, 6},
                         {PLIANT_BOOL, 0, DType::kBool, 1}}) {
     const auto bound = TensorOf({.name = "model.w",
                                  .role = PLIANT_BUFFER,

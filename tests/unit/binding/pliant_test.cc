@@ -410,6 +410,93 @@ TEST_F(PliantTest, AProgramWeighsByTokens) {
                                    HasSubstr(R"("sums":{"entropy":6.0,"right":3.0})")));
 }
 
+std::string ContentOf(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// Each learner loads it itself: it is in no checkpoint, but in the final model.
+TEST_F(PliantTest, ATensorAtHomeIsOnlyInTheFinalModel) {
+  const std::string hash(64, 'a');
+  setenv("PLIANT_CHECKPOINT_EVERY_STEPS", "1", 1);
+  OpenAgain();
+  unsetenv("PLIANT_CHECKPOINT_EVERY_STEPS");
+  ASSERT_EQ(Describe({.train_samples = 4,
+                      .epochs = 3,
+                      .global_batch_size = 4,
+                      .logical_shards = 4,
+                      .base = hash.c_str(),
+                      .base_name = "gpt2@607a30d"}),
+            PLIANT_OK)
+      << pliant_last_error();
+  ASSERT_EQ(Register(Tensor("model.w")), PLIANT_OK);
+  ASSERT_EQ(Register(Tensor("model.frozen", PLIANT_HOME)), PLIANT_OK);
+  const char* const tensors[] = {"model.w", "model.frozen"};
+  const char* const names[] = {"layer.w", "layer.frozen"};
+  const char* const files[] = {"config.json"};
+  const char* const texts[] = {"{}"};
+  const std::size_t sizes[] = {2};
+  pliant_final final = {.struct_size = sizeof final,
+                        .stem = "adapter_model",
+                        .tensors = tensors,
+                        .names = names,
+                        .tensor_count = 2,
+                        .file_count = 1,
+                        .files = files,
+                        .file_texts = texts,
+                        .file_sizes = sizes};
+  ASSERT_EQ(pliant_describe_final(learner_, &final), PLIANT_OK) << pliant_last_error();
+  ASSERT_EQ(pliant_start(learner_), PLIANT_OK) << pliant_last_error();
+  for (pliant_work work = Next(); work.kind != PLIANT_END; work = Next()) {
+    if (work.kind == PLIANT_COMMIT) {
+      ASSERT_EQ(pliant_committed(learner_, 1), PLIANT_OK);
+    } else {
+      ASSERT_EQ(pliant_shard_done(learner_, 1, 0, 0), PLIANT_OK);
+    }
+  }
+  const std::filesystem::path folder = folder_ / "local";
+  const std::string model = ContentOf(folder / "final" / "adapter_model.safetensors");
+  EXPECT_THAT(model, testing::AllOf(HasSubstr("layer.w"), HasSubstr("layer.frozen")));
+  EXPECT_EQ(ContentOf(folder / "final" / "config.json"), "{}");
+  int checkpoints = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (!entry.path().filename().string().starts_with("step-")) continue;
+    ++checkpoints;
+    const std::string kept = ContentOf(entry.path() / "model-00001-of-00001.safetensors");
+    EXPECT_THAT(kept, testing::AllOf(HasSubstr("\"w\""), testing::Not(HasSubstr("frozen"))));
+    EXPECT_THAT(ContentOf(entry.path() / "manifest.json"),
+                testing::AllOf(HasSubstr(hash), HasSubstr("gpt2@607a30d")));
+  }
+  EXPECT_GT(checkpoints, 0);
+}
+
+TEST_F(PliantTest, AWrongBaseOrFinalModelIsNamed) {
+  EXPECT_EQ(Describe({.train_samples = 4, .epochs = 1, .base = "gpt2"}), PLIANT_INVALID);
+  EXPECT_THAT(pliant_last_error(), HasSubstr("base is \"gpt2\": it must be a SHA-256"));
+  ASSERT_EQ(Register(Tensor("model.w")), PLIANT_OK);
+  const char* const tensors[] = {"model.w", "model.v"};
+  const char* const twice[] = {"model.w", "model.w"};
+  const char* const names[] = {"w", "v"};
+  struct Case {
+    pliant_final final;
+    const char* said;
+  };
+  const Case cases[] = {
+      {{.tensors = tensors, .names = names, .tensor_count = 2},
+       "has model.v, which is no registered"},
+      {{.tensors = twice, .names = names, .tensor_count = 2}, "model.w is named twice"},
+      {{.tensors = tensors, .tensor_count = 2}, "final->names is NULL"},
+      {{.tensor_count = -1}, "is negative"},
+      {{.file_count = 1}, "file 0 is NULL"},
+      {{.stem = "/etc/model"}, "cannot name the files"},
+  };
+  for (Case c : cases) {
+    c.final.struct_size = sizeof c.final;
+    EXPECT_EQ(pliant_describe_final(learner_, &c.final), PLIANT_INVALID) << c.said;
+    EXPECT_THAT(pliant_last_error(), HasSubstr(c.said));
+  }
+}
+
 TEST_F(PliantTest, SumsOfNoWeightHaveAFactorOfZero) {
   Start(1);
   for (pliant_work work = Next(); work.kind != PLIANT_END; work = Next()) {

@@ -378,6 +378,29 @@ TEST(PruneTo, KeepsTheNewestAndRemovesRemains) {
   EXPECT_EQ(NamesIn(store), before) << "a superseded membership removes nothing";
 }
 
+TEST(Checkpoint, IsRefusedOnAnotherBase) {
+  MemoryStore store;
+  CheckpointLabel label = LabelAt(300);
+  label.job.base = {.sha256 = std::string(64, 'a'), .name = "gpt2@607a30d"};
+  TrainingState state(300);
+  ASSERT_TRUE(SaveCheckpoint(store, label, state.View()));
+  EXPECT_TRUE(RestoreNewest(store, label.job));
+  JobIdentity renamed = label.job;
+  renamed.base.name = "a copy of it";
+  EXPECT_TRUE(RestoreNewest(store, renamed)) << "the content counts";
+  JobIdentity other = label.job;
+  other.base.sha256[0] = 'b';
+  const auto refused = RestoreNewest(store, other);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kInvalid);
+  EXPECT_THAT(refused.error().message,
+              HasSubstr("with the base gpt2@607a30d aaaaaaaaaaaa; this job "
+                        "has the base gpt2@607a30d baaaaaaaaaaa"));
+  const auto without = RestoreNewest(store, kJob);
+  ASSERT_FALSE(without);
+  EXPECT_THAT(without.error().message, HasSubstr("this job has all parameters"));
+}
+
 TEST(FinalModel, IsPublishedOnce) {
   MemoryStore store;
   EXPECT_EQ(ReadFinal(store).error().code, ErrorCode::kNotFound);

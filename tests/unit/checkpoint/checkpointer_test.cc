@@ -43,7 +43,7 @@ std::vector<std::string> PlayThrough(Checkpointer& checkpointer,
   EXPECT_TRUE(run([&] { return heard.size() == 2; }));
   for (const std::uint64_t step : {100U, 200U, 300U})
     checkpointer.Save(LabelAt(step), {}, StateAt(step), 2, note("save"));
-  checkpointer.ExportFinal(LabelAt(300), StateAt(300), note("export"));
+  checkpointer.ExportFinal(LabelAt(300), StateAt(300), {}, note("export"));
   EXPECT_TRUE(run([&] { return heard.size() == 6; }));
   checkpointer.FindFinal(note("final"));
   checkpointer.Restore(LabelAt(0).job, [&heard](Result<Restored> restored) {

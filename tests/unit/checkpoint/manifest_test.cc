@@ -27,6 +27,14 @@ TEST(Manifest, ComesBackAsItWasWritten) {
   EXPECT_EQ(*decoded, kManifest);
 }
 
+TEST(Manifest, HasTheBaseThatIsNoPartOfTheState) {
+  Manifest manifest = kManifest;
+  manifest.job.base = {.sha256 = "0a1b", .name = "gpt2@607a30d"};
+  const auto decoded = DecodeManifest(EncodeManifest(manifest));
+  ASSERT_TRUE(decoded) << decoded.error();
+  EXPECT_EQ(*decoded, manifest);
+}
+
 TEST(Manifest, KeepsTheBitsOfTheNoiseWindow) {
   Manifest manifest = kManifest;
   manifest.position.noise = {.trace = 1.0 / 3, .square = -0x1.fffffffffffffp-1022, .steps = 9.8};
@@ -87,6 +95,10 @@ TEST(Manifest, NamesTheFieldThatIsWrong) {
       {R"("format": 1)", R"("format": 0)", "format 0"},
       {R"("batches")", R"("others")", "batches"},
       {R"("noise")", R"("others")", "noise"},
+      {R"("base")", R"("others")", "base"},
+      {R"("base": null)", R"("base": "gpt2")", "base"},
+      {R"("base": null)", R"("base": {"name": "gpt2"})", "sha256"},
+      {R"("base": null)", R"("base": {"sha256": "", "name": ""})", "base.sha256"},
       {R"("trainSamples")", R"("others")", "trainSamples"},
       {R"("testSamples")", R"("others")", "testSamples"},
       {R"("complete": true)", R"("complete": false)", "complete"},

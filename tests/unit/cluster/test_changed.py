@@ -10,7 +10,7 @@ from pathlib import Path
 from pliantdev import changed, changes, cmake_reply, file_map, selection, source_tree
 from pliantdev.code_graph import Graph, Target, Test, includes_of
 from pliantdev.errors import DevError
-from pliantdev.file_map import ALERTS, CHART, CUDA, E2E, FORMAT, KERAS, KILLS, TYPES
+from pliantdev.file_map import ALERTS, CHART, CUDA, E2E, FORMAT, IN_IMAGES, KERAS, KILLS, TYPES
 from pliantdev.selection import Reach, select
 from pliantdev.settings import REPO
 
@@ -129,7 +129,7 @@ class SelectTest(unittest.TestCase):
             ("tests/scenario/test_resize.py", {"scenario_resize_test"}, set()),
             ("tests/python/test_loop.py", {"python_loop_test"}, set()),
             ("tests/python/test_keras.py", set(), {*KERAS}),
-            ("trainer/python/pliant/_loop.py", scripts, {*KERAS, TYPES}),
+            ("trainer/python/pliant/_loop.py", scripts, {*IN_IMAGES, TYPES}),
             ("trainer/python/pliant/_keras/with_jax.py", set(), {"Keras over jax", TYPES}),
             ("trainer/python/build_backend/pliant_wheel.py", {"python_wheel_test"}, set()),
             ("tests/e2e/story/ranks.py", {"e2e_parts_test"}, {E2E}),
@@ -148,7 +148,7 @@ class SelectTest(unittest.TestCase):
             with self.subTest(file):
                 reach = select([file], GRAPH).by_file[file]
                 self.assertEqual(reach.tests, ALL_SHORT)
-                self.assertEqual(reach.parts, {*KERAS, CUDA})
+                self.assertEqual(reach.parts, {*IN_IMAGES, CUDA})
 
     def test_an_unknown_file_selects_everything(self) -> None:
         for file in ("new/thing.xyz", "tests/unit/new.sh", "LICENSE.rtf"):
@@ -187,9 +187,9 @@ class ExplainTest(unittest.TestCase):
                 "  → nothing",
                 "odd (unknown)",
                 "  → format, types, chart, alerts and dashboard, Keras over",
-                "    tensorflow, Keras over torch, Keras over jax, GPU pack,",
-                "    e2e, the kills of ./dev up, all of unit (4),",
-                "    frames_fuzz, operator_test, python_attach_test,",
+                "    tensorflow, Keras over torch, Keras over jax, Hugging",
+                "    Face, GPU pack, e2e, the kills of ./dev up, all of unit",
+                "    (4), frames_fuzz, operator_test, python_attach_test,",
                 "    scenario_resize_test",
                 "operator/main.cc",
                 "  → format, operator_test",

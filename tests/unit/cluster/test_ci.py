@@ -32,6 +32,7 @@ class CiTest(unittest.TestCase):
                 "Keras over tensorflow",
                 "Keras over torch",
                 "Keras over jax",
+                "Hugging Face",
                 "cluster and images",
                 "e2e",
                 "alerts and dashboard",

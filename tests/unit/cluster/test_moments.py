@@ -121,12 +121,12 @@ class SetsTest(unittest.TestCase):
         return [each.name for each in testing.of_sets(sets)]
 
     def test_each_is_made_of_moments(self) -> None:
-        keras = ["Keras over tensorflow", "Keras over torch", "Keras over jax"]
+        in_images = ["Keras over tensorflow", "Keras over torch", "Keras over jax", "Hugging Face"]
         for sets, names in (
             (["unit"], ["compile", "unit tests"]),
             (["chart"], ["chart"]),
             (["integration", "fuzz"], ["compile", "fuzz tests", "integration tests"]),
-            (["python"], ["compile", "python tests", *keras]),
+            (["python"], ["compile", "python tests", *in_images]),
             (["e2e"], ["cluster and images", "e2e"]),
             (
                 [],
@@ -135,7 +135,7 @@ class SetsTest(unittest.TestCase):
                     "compile",
                     "unit, scenario, property, simulation, fuzz, fidelity, python tests",
                     "integration tests",
-                    *keras,
+                    *in_images,
                     "cluster and images",
                     "e2e",
                 ],

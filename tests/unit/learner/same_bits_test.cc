@@ -99,7 +99,8 @@ std::unique_ptr<TorchProgram> NewProgram(const ModelSpec& model, std::uint64_t s
 }
 
 std::array<std::uint64_t, 3> Bits(const ShardSums& sums) {
-  return std::bit_cast<std::array<std::uint64_t, 3>>(sums);
+  const std::array<double, 3> numbers = {sums.samples, sums.loss, sums.correct};
+  return std::bit_cast<std::array<std::uint64_t, 3>>(numbers);
 }
 
 // The learners of one job in one process: the components of a learner, connected by queues instead

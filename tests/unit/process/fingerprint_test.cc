@@ -42,5 +42,12 @@ TEST(Fingerprint, TheCpuMattersOnlyWhereBitsDo) {
                          {"trainSamples", "60"}}));
 }
 
+TEST(Fingerprint, ABaseCountsByItsContent) {
+  ProgramInfo info;
+  EXPECT_FALSE(MakeFingerprint({}, "torch", info, kIntel).contains("base"));
+  info.base = {.sha256 = "0a1b", .name = "gpt2"};
+  EXPECT_EQ(MakeFingerprint({}, "torch", info, kIntel).at("base"), "0a1b");
+}
+
 }  // namespace
 }  // namespace pliant

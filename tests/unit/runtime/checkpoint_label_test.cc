@@ -33,17 +33,18 @@ TEST(LabelOf, GoesBackToTheBeginningOfAnEvaluation) {
       {"within the last one", 7, {.step = 4, .tick = 6, .epoch = 1}},
       {"at the end", 8, {.step = 4, .tick = 8, .epoch = 2}},
   };
+  const BaseModel kBase{.sha256 = "0a1b", .name = "gpt2"};
   for (const auto& test : kCases) {
     SCOPED_TRACE(test.name);
     const CheckpointLabel label =
         LabelOf(schedule, {.has_state = true, .applied_ticks = test.applied, .noise = kNoise},
-                {3, 1}, "toy");
+                {3, 1}, "toy", kBase);
     EXPECT_EQ(label.position.step, test.want.step);
     EXPECT_EQ(label.position.tick, test.want.tick);
     EXPECT_EQ(label.position.epoch, test.want.epoch);
     EXPECT_EQ(label.position.membership, (MembershipId{3, 1}));
     EXPECT_EQ(label.position.noise, kNoise);
-    EXPECT_EQ(label.job, JobOf(kData));
+    EXPECT_EQ(label.job, JobOf(kData, kBase));
     EXPECT_EQ(label.framework, "toy");
   }
 }

@@ -61,7 +61,7 @@ class FakeCheckpointer final : public Checkpointer {
     Enqueue(reads_free_at_, "restore first", [this, done = std::move(done)] { done(first()); });
   }
   void ExportFinal(CheckpointLabel label, std::shared_ptr<const StateCopy> /*state*/,
-                   Done<Manifest> done) override {
+                   FinalLayout /*layout*/, Done<Manifest> done) override {
     Enqueue(writes_free_at_, "export", [this, label = std::move(label), done = std::move(done)] {
       if (write_error) return done(std::unexpected(*write_error));
       final_model = ManifestOf(label);

@@ -18,31 +18,33 @@ from .errors import Diverged, InvalidProgram, PliantError, TrainingFailed
 
 if TYPE_CHECKING:
     from ._attach import attach
+    from ._callback import Callback, LambdaCallback
     from ._evaluation import Evaluation
-    from ._loop import Elastic, Step
+    from ._loop import Elastic
     from ._requests import request_learners
+    from ._step import Step
     from ._streams import StreamShard
     from ._torch.learning_rate import scale_learning_rate
-    from ._watcher import Watcher
     from .fabric import FabricModel
-    from .watchers import EarlyStopping, ProgressBar, TensorBoard
+    from .callbacks import EarlyStopping, ProgressBar, TensorBoard
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Callback",
     "Diverged",
     "EarlyStopping",
     "Elastic",
     "Evaluation",
     "FabricModel",
     "InvalidProgram",
+    "LambdaCallback",
     "PliantError",
     "ProgressBar",
     "Step",
     "StreamShard",
     "TensorBoard",
     "TrainingFailed",
-    "Watcher",
     "attach",
     "request_learners",
     "scale_learning_rate",
@@ -50,15 +52,16 @@ __all__ = [
 
 # Imported at first use: they import a framework, which takes seconds.
 _LAZY = {
-    "EarlyStopping": ".watchers",
+    "Callback": "._callback",
+    "EarlyStopping": ".callbacks",
     "Elastic": "._loop",
     "Evaluation": "._evaluation",
     "FabricModel": ".fabric",
-    "ProgressBar": ".watchers",
-    "Step": "._loop",
+    "LambdaCallback": "._callback",
+    "ProgressBar": ".callbacks",
+    "Step": "._step",
     "StreamShard": "._streams",
-    "TensorBoard": ".watchers",
-    "Watcher": "._watcher",
+    "TensorBoard": ".callbacks",
     "attach": "._attach",
     "request_learners": "._requests",
     "scale_learning_rate": "._torch.learning_rate",

@@ -28,6 +28,17 @@ def whole(least: int, most: int) -> Check:
     return check
 
 
+def clip_limit(name: str, value: Any) -> float:
+    """A number above 0, which may be infinite: it then clips nothing."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise _wrong(name, value, "a number above 0") from None
+    if not number > 0:
+        raise _wrong(name, value, "a number above 0")
+    return number
+
+
 def power_of_two(most: int) -> Check:
     is_whole = whole(1, most)
 

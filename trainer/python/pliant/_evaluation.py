@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ._learner import Evaluated
+from .errors import InvalidProgram
 
 
 @dataclass(frozen=True)
@@ -30,3 +31,15 @@ class Evaluation:
             weight=totals.weight,
             sums=totals.named,
         )
+
+
+def monitored(evaluation: Evaluation, monitor: str) -> float:
+    """The value of this name: loss, accuracy, or a named sum. Raises InvalidProgram if there is
+    none."""
+    if monitor in ("loss", "accuracy"):
+        value: float = getattr(evaluation, monitor)
+        return value
+    if monitor in evaluation.sums:
+        return evaluation.sums[monitor]
+    known = ["loss", "accuracy", *sorted(evaluation.sums)]
+    raise InvalidProgram(f"monitor is {monitor!r}: the evaluation has {', '.join(known)}")

@@ -42,8 +42,8 @@ class FrameworkPart(abc.ABC):
         """Takes the reduced gradient."""
 
     @abc.abstractmethod
-    def _commit(self, commit: Commit, max_norm: float | None) -> bool:
-        """Takes the optimizer's step. False: the step is skipped."""
+    def _commit(self, commit: Commit, optimizer: str | None, max_norm: float | None) -> bool:
+        """Takes the step of the optimizer of this name, or of all. False: the step is skipped."""
 
     @abc.abstractmethod
     def _save(self) -> None:

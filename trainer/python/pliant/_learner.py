@@ -14,6 +14,8 @@ from .errors import InvalidProgram, PliantError
 
 # A call blocks the interpreter's signal handling for at most this many seconds.
 _WAIT_SECONDS = 1.0
+# The size of a file with tensors of the final model, as other libraries write it.
+FINAL_FILE_BYTES = 5_000_000_000
 
 
 @dataclass(frozen=True)
@@ -204,8 +206,11 @@ class Learner:
         seed: int | None = None,
         drop_last: bool = False,
         in_order: bool = False,
+        base: tuple[str, str] | None = None,
     ) -> Plan:
-        """Describes the training. None: the job's value, or the default if the job sets none."""
+        """Describes the training. None: the job's value, or the default if the job sets none.
+        `base`: hash and name of the frozen parameters that each learner has at home."""
+        base_hash, base_name = base or (None, None)
         training = _native.Training(
             train_samples=train_samples,
             test_samples=test_samples,
@@ -217,6 +222,8 @@ class Learner:
             drop_last=drop_last,
             in_order=in_order,
             hears_evaluations=True,
+            base=base_hash.encode() if base_hash else None,
+            base_name=base_name.encode() if base_name else None,
         )
         self._check(self._library.pliant_describe(self._handle, ctypes.byref(training)))
         plan = _native.Plan()
@@ -242,8 +249,11 @@ class Learner:
         """Registers memory, which must be contiguous and stay at this address until `close`.
         `role`: PARAMETER, BUFFER or STATE. `device`: CPU or CUDA."""
         if dtype not in _native.DTYPES:
+            remedy = (
+                "; keep torch.view_as_real of it" if dtype.startswith("complex") else ""
+            )
             raise InvalidProgram(
-                f"{name} is of type {dtype}: {', '.join(_native.DTYPES)} are supported"
+                f"{name} is of type {dtype}: {', '.join(_native.DTYPES)} are supported{remedy}"
             )
         tensor = _native.Tensor(
             name=name.encode(),
@@ -255,6 +265,25 @@ class Learner:
             data=address,
         )
         self._check(self._library.pliant_register(self._handle, ctypes.byref(tensor), None))
+
+    def describe_final(
+        self, stem: str, names: Mapping[str, str] | None, files: Mapping[str, str]
+    ) -> None:
+        """Describes the files of the final model. `names`: those in the files, by registered name;
+        None: all tensors of the model. `files`: texts, by name."""
+        texts = [text.encode() for text in files.values()]
+        final = _native.Final(
+            stem=stem.encode(),
+            file_bytes=FINAL_FILE_BYTES,
+            tensors=None if names is None else _native.texts(names),
+            names=None if names is None else _native.texts(names.values()),
+            tensor_count=len(names or ()),
+            file_count=len(texts),
+            files=_native.texts(files),
+            file_texts=(ctypes.c_char_p * len(texts))(*texts),
+            file_sizes=(ctypes.c_size_t * len(texts))(*map(len, texts)),
+        )
+        self._check(self._library.pliant_describe_final(self._handle, ctypes.byref(final)))
 
     def use_stream(self, stream: int) -> None:
         """Names the CUDA stream of work on registered tensors and gradients from now on. Called
@@ -330,7 +359,7 @@ class Learner:
             weighs=weight is not None,
             count=len(names),
             weight=weight or 0.0,
-            names=(ctypes.c_char_p * len(names))(*(name.encode() for name in names)),
+            names=_native.texts(names),
             values=None if values is None else (ctypes.c_double * len(values))(*values),
         )
         self._check(self._library.pliant_report_sums(self._handle, ctypes.byref(reported)))

@@ -3,15 +3,16 @@ batches, and commit."""
 
 import abc
 import contextlib
-import math
 import traceback
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, Generic, TypeVar
+from collections.abc import Iterator
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
-from ._checks import or_none, whole
+from ._callback import Callback, Callbacks
+from ._checks import one_of, or_none, whole
 from ._evaluation import Evaluation
 from ._framework_part import FrameworkPart
 from ._learner import Commit, Ending, Evaluated, Learner, Loaded, Shard
+from ._micro_batches import logical_shards
 from ._nonfinite import takes_step
 from ._notices import Notices
 from ._numbers import one_number
@@ -19,141 +20,12 @@ from ._own_batches import OwnBatches
 from ._settings import Settings
 from ._shard_report import ShardReport
 from ._states import Counters, Stateful
-from ._watcher import Watcher
+from ._step import Step
 from .errors import InvalidProgram, PliantError, TrainingFailed
 from .process import Guard
 
 _LEARNERS_MAX = 1 << 16
-
-
-class Step:
-    """One optimizer step. Iterate it to get the batches that this learner computes: one for each of
-    its shards, and more if other learners leave during the step. Then call `commit`. A learner that
-    must leave before the step is complete ends its process here, as in Elastic.steps."""
-
-    def __init__(self, elastic: "Elastic[Any]", first: Shard | Commit) -> None:
-        self._elastic = elastic
-        # An Ending, or a Loaded: others have completed the step without this learner.
-        self._work: Shard | Commit | Ending | Loaded = first
-        self._taken = False
-        self._ended = False
-        elastic._position(first)  # remembered here, because an Ending has no position
-        self._last = first.last
-        if isinstance(first, Commit):
-            elastic._enter_commit(first)
-
-    @property
-    def epoch(self) -> int:
-        """Number of the epoch, from 0."""
-        return self._elastic._position(self._work)[0]
-
-    @property
-    def number(self) -> int:
-        """Optimizer steps committed before this one."""
-        return self._elastic._position(self._work)[1]
-
-    @property
-    def last_of_epoch(self) -> bool:
-        """Whether this is the epoch's last step: step a per-epoch schedule after its commit."""
-        return self._last
-
-    @property
-    def shard(self) -> Shard:
-        """The shard of the current batch. Raises InvalidProgram outside the loop over the step."""
-        if not isinstance(self._work, Shard):
-            raise InvalidProgram(
-                "there is no current shard: use step.shard only inside the loop over the step"
-            )
-        return self._work
-
-    @property
-    def loss(self) -> float:
-        """Mean loss over the samples of the global batch, or by weight. Available after the loop
-        over the step. NaN if all weights are 0, or if other learners completed the step and this
-        one has no result of it."""
-        commit = self._result()
-        return commit.totals.mean_loss if commit else math.nan
-
-    @property
-    def accuracy(self) -> float:
-        """Share of the samples reported as correct, 0 to 1; by weight, if there are weights.
-        Available when `loss` is."""
-        commit = self._result()
-        return commit.totals.accuracy if commit else math.nan
-
-    @property
-    def weight(self) -> float:
-        """Sum of the weights of the global batch; without weights, its samples. Available when
-        `loss` is; 0 if other learners completed the step."""
-        commit = self._result()
-        return commit.totals.weight if commit else 0.0
-
-    @property
-    def sums(self) -> Mapping[str, float]:
-        """The named sums over the global batch (`log`), equal on all learners. Available when
-        `loss` is; empty if other learners completed the step."""
-        commit = self._result()
-        return commit.totals.named if commit else {}
-
-    def log(self, **sums: Any) -> None:
-        """Adds these numbers of the current batch to named sums over the global batch: `sums` after
-        the loop over the step, and `sums` of a line of metrics.jsonl. A number may be a tensor of
-        one element. For a mean, log a sum and a count. At most 32 names."""
-        self.shard  # raises outside the loop over the step
-        self._elastic._report.log(sums, self._elastic._number)
-
-    def __iter__(self) -> Iterator[Any]:
-        while isinstance(self._work, Shard):
-            yield self._elastic._begin_shard(self._work)
-            self._elastic._end_shard(self._work)
-            self._work = self._elastic._next_of_step(in_step=True)
-        if isinstance(self._work, Commit):
-            self._elastic._own_batches.end()
-            self._elastic._enter_commit(self._work)
-        elif isinstance(self._work, Ending) and self._work.reason != "Completed":
-            self._elastic._end(self._work)  # ends the process: the step has no result
-
-    def commit(self, max_norm: float | None = None) -> bool:
-        """Takes one step of the optimizer with the reduced gradient, its norm clipped to
-        `max_norm`. Returns False if the step was skipped (see `on_nonfinite` of `attach`). State
-        changed before the next step begins, for example by a schedule, still belongs to this
-        step."""
-        commit = self._result()
-        if commit is None:
-            return False  # what the loop does after it is undone, or the training is complete
-        if self._ended:
-            raise InvalidProgram(
-                "the step is committed already: call step.commit() once, after the loop over it"
-            )
-        self._ended = True
-        self._taken = self._elastic._commit(commit, max_norm)
-        return self._taken
-
-    def _result(self) -> Commit | None:
-        if isinstance(self._work, Ending | Loaded):
-            return None
-        if not isinstance(self._work, Commit):
-            raise InvalidProgram(
-                "the step is not complete: use its loss, its gradient and commit() only after the "
-                "loop over the step (for batch in step: ...), and do not leave that loop early"
-            )
-        return self._work
-
-    def _finish(self) -> Ending | None:
-        if isinstance(self._work, Ending):
-            return self._work
-        if isinstance(self._work, Loaded):
-            self._elastic._take_state()
-            return None
-        if not self._ended:
-            raise InvalidProgram(
-                "the step was not committed: call step.commit() at its end, in place of "
-                "optimizer.step()"
-            )
-        self._elastic._finish_commit(self._taken)
-        return None
-
-
+OnLeave = Literal["exit", "return"]
 StepT = TypeVar("StepT", bound=Step)
 
 
@@ -165,10 +37,6 @@ class Elastic(FrameworkPart, Generic[StepT]):
     epochs: passes over the training data.
     evaluates: whether there are test data.
     ending: how the training ended; None until then.
-    on_metrics: a list of functions, called with each line of metrics.jsonl, on one learner at a
-        time. The line also has the learning rate and the seconds per step.
-    on_evaluation: a list of functions, called with the Evaluation of each epoch, on every learner.
-        Their decisions and changes must depend only on the Evaluation and on registered state.
     """
 
     # The training whose steps are iterated in this process.
@@ -184,6 +52,7 @@ class Elastic(FrameworkPart, Generic[StepT]):
         test_samples: int,
         in_order: bool,
         loss_is_mean: bool,
+        base: tuple[str, str] | None = None,
     ) -> None:
         self._learner = learner
         self._guard = guard
@@ -191,24 +60,28 @@ class Elastic(FrameworkPart, Generic[StepT]):
         self._own_batches = OwnBatches(self._registered)
         guard.explain = self._own_batches.explain
         self.job = learner.job()
+        shards = logical_shards(settings, self.job)
         self.plan = learner.describe(
             train_samples=train_samples,
             test_samples=test_samples,
             epochs=settings.epochs,
             global_batch_size=settings.batch_size,
-            logical_shards=settings.logical_shards,
+            logical_shards=shards,
             seed=settings.seed,
             drop_last=settings.drop_last,
             in_order=in_order,
+            base=base,
         )
         self._notices = Notices(
-            self.job, self.plan, names_shards=settings.logical_shards is not None
+            self.job, self.plan, names_shards=shards is not None
         )
         self.epochs = settings.epochs
         self.evaluates = test_samples > 0
         self._loss_is_mean = loss_is_mean
         self._counters = Counters()
         self._started = False
+        self._begun = False  # the first step of this learner
+        self._returns = False  # where it would exit because it must leave
         self._steps_taken = 0  # in total, as far as this process has seen them
         self._step = 0
         self._epoch = 0
@@ -217,9 +90,7 @@ class Elastic(FrameworkPart, Generic[StepT]):
         self._weighs: bool | None = None  # whether batches have weights; None: not known yet
         self._first = self.job.alone
         self.ending: Ending | None = None
-        self.on_metrics: list[Callable[[dict[str, Any]], None]] = []
-        self.on_evaluation: list[Callable[[Evaluation], None]] = []
-        self._watchers: list[Watcher] = []
+        self._callbacks = Callbacks()
 
     def __repr__(self) -> str:
         of = "alone" if self.job.alone else f"of the job {self.job.name}"
@@ -264,19 +135,17 @@ class Elastic(FrameworkPart, Generic[StepT]):
             )
         self._add_state(name, what)
 
-    def watch(self, watcher: Watcher) -> None:
-        """Adds a watcher: ProgressBar, TensorBoard, EarlyStopping or your own. Call this before the
-        first step."""
+    def add_callback(self, callback: Callback) -> None:
+        """Adds a callback: ProgressBar, TensorBoard, EarlyStopping or your own. They are called in
+        the order of their addition. Call this before the first step."""
         if self._started:
-            raise InvalidProgram("watch(...) comes too late: call it before the first step")
-        watcher.begin(self)
-        self._watchers.append(watcher)
-        self.on_metrics.append(watcher.on_metrics)
+            raise InvalidProgram("add_callback(...) comes too late: call it before the first step")
+        self._callbacks.add(callback, self)
 
     def stop(self) -> None:
         """Completes the training with the committed step, even before its last epoch. All learners
-        must call it at the same step: call it between a step's `commit` and the next step, or in
-        `on_evaluation`, and decide it only from values that are equal on all learners."""
+        must call it at the same step: call it between a step's `commit` and the next step, or in a
+        callback's `on_test_end`, and decide it only from values that are equal on all learners."""
         self._counters.stopped = True
 
     @property
@@ -293,10 +162,15 @@ class Elastic(FrameworkPart, Generic[StepT]):
         self._counters.learners_asked = check("request_learners: learners", learners) or 0
         self._learner.request_learners(self._counters.learners_asked)
 
-    def steps(self) -> Iterator[StepT]:
+    def steps(self, on_leave: OnLeave = "exit") -> Iterator[StepT]:
         """Iterates the remaining steps in order. Ends when the training is complete. A learner that
-        must leave ends its process here (SystemExit). Raises TrainingFailed if the learner
-        fails."""
+        must leave ends its process here (SystemExit), or, with `on_leave="return"`, the iteration:
+        `ending` then has the reason "Drained", and others continue the training. Raises
+        TrainingFailed if the learner fails."""
+        self._returns = one_of("exit", "return")("on_leave", on_leave) == "return"
+        return self._iterate()
+
+    def _iterate(self) -> Iterator[StepT]:
         if self._started:
             raise InvalidProgram(
                 "the steps of a training are iterated once: call pliant.attach for another one"
@@ -315,6 +189,10 @@ class Elastic(FrameworkPart, Generic[StepT]):
                     return self._end(work)
                 self._notices.where_it_goes_on(work.step)
                 self._own_batches.begin_step(work.step)
+                if step is None and not self._begun:
+                    self._begun = True
+                    for callback in self._callbacks:
+                        callback.on_train_begin()
                 step = self._make_step(work)
                 yield step
                 ending, step = step._finish(), None
@@ -333,13 +211,11 @@ class Elastic(FrameworkPart, Generic[StepT]):
 
     def close(self) -> None:
         """Ends the training in this process, even if it is not complete, and releases the model."""
-        watchers, self._watchers = self._watchers, []
         if Elastic.present is self:
             Elastic.present = None
         with contextlib.ExitStack() as last:  # runs in reverse order, all of it, even if one raises
             last.callback(self._guard.close)
-            for watcher in reversed(watchers):
-                last.callback(watcher.end)
+            self._callbacks.end(last)
 
     # ---- For Step ----
 
@@ -423,8 +299,8 @@ class Elastic(FrameworkPart, Generic[StepT]):
     def _hear_of(self, evaluated: Evaluated) -> None:
         self._first = evaluated.first
         evaluation = Evaluation.of(evaluated)
-        for listener in self.on_evaluation:
-            listener(evaluation)
+        for callback in self._callbacks:
+            callback.on_test_end(evaluation)
         self._own_batches.state_changed()
         self._save()
         self._stop_if_asked()
@@ -435,7 +311,11 @@ class Elastic(FrameworkPart, Generic[StepT]):
         if self._counters.stopped:
             self._learner.stop()
 
-    def _finish_commit(self, taken: bool) -> None:
+    def _finish_commit(self, step: Step, taken: bool) -> None:
+        for callback in self._callbacks:
+            callback.on_train_batch_end(step)
+            if step.last_of_epoch:
+                callback.on_epoch_end(step.epoch)
         self._save()
         self._stop_if_asked()
         self._learner.committed(taken=taken)
@@ -446,14 +326,18 @@ class Elastic(FrameworkPart, Generic[StepT]):
 
     def _pass_on_metrics(self) -> None:
         for line in self._learner.metrics():
-            if self.on_metrics and line.get("kind") == "train":
+            if self._callbacks and line.get("kind") == "train":
                 rate = self._learning_rate()
                 if rate is not None:
                     line["learningRate"] = rate
                 if line.get("samplesPerSecond"):
                     line["stepSeconds"] = line["batchSize"] / line["samplesPerSecond"]
-            for listener in self.on_metrics:
-                listener(line)
+            for callback in self._callbacks:
+                callback.on_log(line)
+
+    def _exits(self, ending: Ending) -> bool:
+        """Whether the program's loop ends with an exception."""
+        return ending.reason != "Completed" and not (ending.reason == "Drained" and self._returns)
 
     def _end(self, ending: Ending) -> None:
         if not self._learner.closed:  # it is closed if the program caught the step's exception
@@ -464,6 +348,8 @@ class Elastic(FrameworkPart, Generic[StepT]):
             self._notices.interrupted()
             raise KeyboardInterrupt
         if ending.reason == "Drained":
+            if self._returns:
+                return
             raise SystemExit(0)
         self._notices.it_was_complete(ending.step)
         if self._steps_taken < ending.step:

@@ -6,6 +6,7 @@ one wheel then works with every Python version. Calls release the interpreter's 
 
 import ctypes
 import os
+from collections.abc import Iterable
 from ctypes import (
     POINTER,
     c_char_p,
@@ -23,10 +24,11 @@ ABI_VERSION = 1
 
 OK, NOTHING = 0, 1
 INVALID, ORDER, FAILED, INTERNAL = -1, -2, -3, -4
-PARAMETER, BUFFER, STATE = 1, 2, 3
+PARAMETER, BUFFER, STATE, HOME = 1, 2, 3, 4
 DTYPES = {
     "float32": 1, "float64": 2, "float16": 3, "bfloat16": 4,
     "int64": 5, "int32": 6, "uint8": 7, "bool": 8,
+    "int8": 9, "int16": 10, "float8_e4m3fn": 11, "float8_e5m2": 12,
 }  # fmt: skip
 CPU, CUDA = 0, 1
 TRAIN, EVALUATE, COMMIT, LOADED, END, EVALUATED = 1, 2, 3, 4, 5, 6
@@ -81,6 +83,8 @@ class Training(_Sized):
         ("drop_last", c_int32),
         ("in_order", c_int32),
         ("hears_evaluations", c_int32),
+        ("base", c_char_p),
+        ("base_name", c_char_p),
     ]
 
 
@@ -105,6 +109,21 @@ class Tensor(_Sized):
         ("device", c_int32),
         ("shape", POINTER(c_int64)),
         ("data", c_void_p),
+    ]
+
+
+class Final(_Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("stem", c_char_p),
+        ("file_bytes", c_uint64),
+        ("tensors", POINTER(c_char_p)),
+        ("names", POINTER(c_char_p)),
+        ("tensor_count", c_int32),
+        ("file_count", c_int32),
+        ("files", POINTER(c_char_p)),
+        ("file_texts", POINTER(c_char_p)),
+        ("file_sizes", POINTER(c_size_t)),
     ]
 
 
@@ -170,6 +189,7 @@ _FUNCTIONS = {
     "pliant_describe": (c_int32, [c_void_p, POINTER(Training)]),
     "pliant_get_plan": (c_int32, [c_void_p, POINTER(Plan)]),
     "pliant_register": (c_int32, [c_void_p, POINTER(Tensor), POINTER(c_int32)]),
+    "pliant_describe_final": (c_int32, [c_void_p, POINTER(Final)]),
     "pliant_use_stream": (c_int32, [c_void_p, c_void_p]),
     "pliant_start": (c_int32, [c_void_p]),
     "pliant_next": (c_int32, [c_void_p, c_double, POINTER(Work)]),
@@ -222,6 +242,11 @@ def library() -> ctypes.CDLL:
             function.restype, function.argtypes = result, arguments
         _loaded = loaded
     return _loaded
+
+
+def texts(strings: Iterable[str]) -> "ctypes.Array[c_char_p]":
+    encoded = [string.encode() for string in strings]
+    return (c_char_p * len(encoded))(*encoded)
 
 
 def floats_at(address: int, count: int) -> ctypes.Array[c_float]:

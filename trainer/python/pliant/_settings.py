@@ -30,6 +30,7 @@ Evaluate = Callable[[Any], SupportsFloat | tuple[Any, Any]]
 Collate = Callable[[list[Any]], Any]
 OnNonFinite = Literal["stop", "skip", "warn"]
 LossReduction = Literal["mean", "sum"]
+Frozen = Literal["sent", "at_home"]
 
 
 class Scaler(Stateful, Protocol):
@@ -61,10 +62,10 @@ class Settings:
         "the loss, or a pair: the loss and the number of correct samples. Optional with Keras: "
         "without it, `loss` is used.",
     ] = None
-    collate: Annotated[
+    collate_fn: Annotated[
         Collate | None,
         check.or_none(check.function),
-        "makes a batch from a list of samples, like DataLoader's collate_fn.",
+        "makes a batch from a list of samples, like that of a DataLoader.",
     ] = None
     seed: Annotated[
         int | None,
@@ -77,6 +78,12 @@ class Settings:
         check.or_none(check.power_of_two(1 << 16)),
         "number of parts that a batch is computed in, a power of two; the result depends on it. "
         "None: the job's or, alone, 1.",
+    ] = None
+    micro_batch_size: Annotated[
+        int | None,
+        check.or_none(check.whole(1, 1 << 32)),
+        "samples of a logical shard, the other way to say logical_shards: batch_size is a power of "
+        "two of it.",
     ] = None
     drop_last: Annotated[
         bool,
@@ -141,6 +148,18 @@ class TorchSettings(Settings):
             )
         ),
         "a torch.amp.GradScaler.",
+    ] = None
+    frozen: Annotated[
+        Frozen | None,
+        check.or_none(check.one_of(*get_args(Frozen))),
+        'frozen parameters. "sent": part of the state, which joining learners and checkpoints '
+        'receive. "at_home": each learner loads its own before attach, the same and never changed; '
+        "a hash makes sure of it. None: at home for a PEFT model, else sent.",
+    ] = None
+    test_collate_fn: Annotated[
+        Collate | None,
+        check.or_none(check.function),
+        "that of the test data. None: collate_fn, or that of a DataLoader of test data.",
     ] = None
     overlap: Annotated[
         bool,

@@ -7,7 +7,7 @@ class PliantError(RuntimeError):
     exit_code = 1
 
 
-class InvalidProgram(PliantError):
+class InvalidProgram(PliantError, ValueError):
     """The program, its data or its settings are wrong: a retry would fail, too."""
 
     exit_code = 2

@@ -13,11 +13,11 @@ from typing import Any
 
 from . import _parameters
 from ._accelerator import logical_shards, make_folders
+from ._callback import Callback, LambdaCallback
 from ._attach import attach, is_keras
 from ._fabric import Framework, Script
 from ._loop import Elastic
 from ._say import say
-from ._watcher import Watcher
 
 # Arguments of the old product that are ignored: their meaning there, and what replaces them.
 _NOT_USED = {
@@ -35,7 +35,7 @@ class FabricModel:
     get_datasets: returns the training and the test set, map-style; the test set may be None.
     loss_function: function of (output, target) that returns the mean over the batch.
     driver_logger: receives the metrics, on one learner (see callbacks.LoggerCallback).
-    user_callback: one or several callbacks.Callback, called on every learner, or pliant.Watcher.
+    user_callback: one or several callbacks.Callback, called on every learner, or pliant.Callback.
     fn_step_train: replaces forward and backward of a batch: f(model, batch, eva, train_loader,
         fn_args) calls backward itself and returns (accuracy, loss), the accuracy in percent or
         None. eva(output, target) computes that accuracy. model.get_optimizer() and
@@ -67,8 +67,8 @@ class FabricModel:
         self._get_datasets = get_datasets
         self._logger = None if driver_logger is None else _LoggerAdapter(driver_logger)
         callbacks = _as_list(user_callback)
-        self._callbacks = [each for each in callbacks if not isinstance(each, Watcher)]
-        self._watchers = [each for each in callbacks if isinstance(each, Watcher)]
+        self._callbacks = [each for each in callbacks if not isinstance(each, Callback)]
+        self._own_callbacks = [each for each in callbacks if isinstance(each, Callback)]
         self._collate = batch_collate_function
 
     def train(
@@ -104,17 +104,17 @@ class FabricModel:
             epochs=epochs,
             batch_size=batch_size * shards,
             logical_shards=shards,
-            collate=self._collate,
+            collate_fn=self._collate,
             seed=seed,
             num_workers=num_dataloader_threads,
             checkpoint_dir=checkpoint_dir,
             **self._framework.settings(test_data),
         )
         self._register_schedule(elastic)
-        for watcher in self._watchers:
-            elastic.watch(watcher)
+        for callback in self._own_callbacks:
+            elastic.add_callback(callback)
         if self._logger is not None:
-            elastic.on_metrics.append(self._logger.pass_on)
+            elastic.add_callback(LambdaCallback(on_log=self._logger.pass_on))
         self._run(elastic)
 
     def download(self, out_dir: str | os.PathLike[str] | None = None) -> str:
@@ -137,7 +137,9 @@ class FabricModel:
         if _parameters.learning_rate_policy() != "plateau":
             return
         # Stepped here, because callbacks do not receive the result of an evaluation.
-        elastic.on_evaluation.append(lambda evaluation: schedule.step(evaluation.loss))
+        elastic.add_callback(
+            LambdaCallback(on_test_end=lambda evaluation: schedule.step(evaluation.loss))
+        )
         if not elastic.evaluates:
             say(
                 "the learning rate's policy plateau is not used: it needs the loss of evaluations, "
@@ -163,7 +165,9 @@ class FabricModel:
 
         # Called last after an evaluation, because an earlier listener may stop the training.
         # Changes made by callbacks there are part of the state, too.
-        elastic.on_evaluation.append(lambda evaluation: begin_epoch(evaluation.epoch + 1))
+        elastic.add_callback(
+            LambdaCallback(on_test_end=lambda evaluation: begin_epoch(evaluation.epoch + 1))
+        )
         self._call("on_train_begin")
         self._call("on_epoch_begin", 0)
         for step in elastic.steps():

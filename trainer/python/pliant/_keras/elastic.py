@@ -8,12 +8,13 @@ from typing import Any
 import keras
 
 from .._learner import Commit, Learner, Shard
-from .._loop import Elastic, Step
+from .._loop import Elastic
 from .._numbers import one_number
 from .._seeds import mix
 from .._settings import KerasSettings
 from .._shard_report import ShardReport, evaluated
 from .._states import Stateful
+from .._step import Step
 from .._threads import threads_of
 from .._workers import Workers
 from ..errors import InvalidProgram
@@ -188,7 +189,12 @@ class KerasElastic(Elastic[KerasStep]):
         self._gradients.set_reduced(commit)
         self._set_seeds(mix(self.plan.seed, commit.step))
 
-    def _commit(self, commit: Commit, max_norm: float | None) -> bool:
+    def _commit(self, commit: Commit, optimizer: str | None, max_norm: float | None) -> bool:
+        if optimizer is not None:
+            raise InvalidProgram(
+                f"commit({optimizer!r}): a Keras model has one optimizer, without a name; call "
+                "commit()"
+            )
         # An optimizer that scales the loss checks the gradient itself, and lowers its scale.
         scales = isinstance(self._optimizer, keras.optimizers.LossScaleOptimizer)
         if not self._judge(commit, scaled=scales):
@@ -255,7 +261,7 @@ def attach(model: Any, optimizer: Any, train_data: Any, **chosen: Any) -> KerasE
 
 
 def _batches_of(data: Any, what: str, settings: KerasSettings) -> Batches:
-    return Batches(data, size_of(data, what), settings.collate)
+    return Batches(data, size_of(data, what), settings.collate_fn)
 
 
 def _optimizer_of(named: Any) -> keras.optimizers.Optimizer:

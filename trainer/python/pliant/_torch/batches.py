@@ -16,11 +16,6 @@ from .numerics import seed_all
 
 def size_of(data: Any, what: str) -> int:
     """The number of samples. Raises InvalidProgram, with the remedy, if the data have none."""
-    if isinstance(data, torch.utils.data.DataLoader):
-        raise InvalidProgram(
-            f"the {what} data are a DataLoader: give its dataset, and its collate_fn as `collate`; "
-            "the job decides which samples form a batch"
-        )
     if isinstance(data, tuple | list) and data and all(hasattr(each, "shape") for each in data):
         raise InvalidProgram(
             f"the {what} data are {len(data)} tensors or arrays, of which each would be a sample: "
@@ -54,7 +49,8 @@ class Batches:
         self._streams = Streams(data, size, plan, seed_all) if is_stream(data) else None
         # A TensorDataset draws no random numbers, and returns many samples at once. A subclass may
         # differ.
-        self._tensors = type(data) is TensorDataset and collate is None
+        own = self._collate is not default_collate
+        self._tensors = type(data) is TensorDataset and not own
 
     @property
     def in_order(self) -> bool:

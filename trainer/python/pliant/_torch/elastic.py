@@ -1,30 +1,39 @@
 """Elastic training with a PyTorch loop."""
 
+import math
 import time
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 import torch.multiprocessing
 
 from .. import _native
+from .._checks import clip_limit
 from .._learner import Commit, Learner, Shard
-from .._loop import Elastic, Step
+from .._loop import Elastic
 from .._numbers import one_number
 from .._seeds import mix
 from .._settings import TorchSettings
 from .._shard_report import ShardReport, evaluated
 from .._states import Stateful
+from .._step import Step
 from .._streams import is_stream
 from .._threads import threads_from_environment
 from .._workers import Workers
 from ..errors import InvalidProgram
 from ..process import Guard
 from .batches import Batches, size_of
+from .final_layout import layout_of
 from .final_model import load_final_model
+from .frozen_base import is_at_home
 from .gradients import Gradients
+from .libraries import plain
+from .loaders import take_apart
 from .mirror import is_readable
 from .numerics import describe, gpu_problem, products_problem, seed_all, settle
 from .optimizer_steps import OptimizerSteps
+from .optimizers import take_steps
 from .training_state import TrainingState
 
 
@@ -50,6 +59,19 @@ class TorchStep(Step):
         self._elastic._backward(loss, correct, weight)
         self.log(**sums)
 
+    def clip(self, max_norm: float) -> float:
+        """After the loop over the step: scales the gradient of the global batch so that its norm is
+        at most `max_norm`. Returns its norm before that, which has the same bits on all learners.
+        In place of `commit(max_norm=...)`, for a program that looks at the norm."""
+        limit = clip_limit("max_norm", max_norm)
+        return math.nan if self._result_of("clip") is None else self._elastic._clip(limit)
+
+    def clip_value(self, limit: float) -> None:
+        """After the loop over the step: clips each element of the gradient to [-limit, limit]."""
+        limit = clip_limit("limit", limit)
+        if self._result_of("clip_value") is not None:
+            self._elastic._clip_value(limit)
+
     def report(self, loss: Any, correct: Any = None, *, weight: Any = None, **sums: Any) -> None:
         """Reports the loss, for a program that calls `loss.backward()` itself. `loss`: a number or
         a tensor with one element. The others are as in `backward`."""
@@ -66,28 +88,37 @@ class TorchElastic(Elastic[TorchStep]):
         learner: Learner,
         guard: Guard,
         model: torch.nn.Module,
-        optimizer: torch.optim.Optimizer,
+        optimizers: Any,
         train_data: Any,
         settings: TorchSettings,
     ) -> None:
-        test_data, collate, scaler = settings.test_data, settings.collate, settings.scaler
+        train_data, in_order, settings = take_apart(train_data, settings)
+        test_data, scaler = settings.test_data, settings.scaler
         train_size = size_of(train_data, "training")
         test_size = 0 if test_data is None else size_of(test_data, "test")
+        model = plain(model)
+        self._state = TrainingState(
+            model, optimizers, frozen_at_home=is_at_home(model, settings.frozen)
+        )
         super().__init__(
             learner,
             guard,
             settings,
             train_samples=train_size,
             test_samples=test_size,
-            in_order=is_stream(train_data),
+            in_order=in_order or is_stream(train_data),
             loss_is_mean=settings.loss_reduction == "mean",
+            base=self._state.home.base(),
         )
         self._model = model
-        self._optimizer = optimizer
-        self._train = Batches(train_data, train_size, collate, self.plan)
-        self._test = Batches(test_data, test_size, collate, self.plan) if test_size else None
+        self._layout = layout_of(model, self._state.saved)
+        self._optimizers = self._state.optimizers
+        self._unscaled: set[int] = set()  # optimizers whose gradients are, in this commit
+        self._last_of_epoch = False
+        self._train = Batches(train_data, train_size, settings.collate_fn, self.plan)
+        of_test = settings.test_collate_fn or settings.collate_fn
+        self._test = Batches(test_data, test_size, of_test, self.plan) if test_size else None
         self._workers: Workers | None = None
-        self._state = TrainingState(model, optimizer)
         self._state.add("pliant", self._counters)
         if scaler is not None:
             # The scaler creates its scale at its first call. A learner that joins would call it
@@ -104,7 +135,7 @@ class TorchElastic(Elastic[TorchStep]):
         return self._state.registered()
 
     def _prepare(self) -> None:
-        self._state.register(self._learner)
+        self._state.register(self._learner, self._layout)
         self._learner.register(
             "local.passes",
             role=_native.STATE,
@@ -112,7 +143,7 @@ class TorchElastic(Elastic[TorchStep]):
             shape=(1,),
             address=self._gradients.passes.data_ptr(),
         )
-        self._optimizer_steps = OptimizerSteps(self._optimizer, self._model.parameters())
+        self._optimizer_steps = OptimizerSteps(self._optimizers, self._model.parameters())
         if self._settings.num_workers > 0:
             # torch's: it passes tensors in shared memory.
             context = torch.multiprocessing.get_context("fork")
@@ -203,34 +234,50 @@ class TorchElastic(Elastic[TorchStep]):
 
     def _enter_commit(self, commit: Commit) -> None:
         self._position(commit)
+        self._last_of_epoch = commit.last
+        self._unscaled.clear()
         self._gradients.set_reduced(commit)
         seed_all(mix(self.plan.seed, commit.step))
 
-    def _commit(self, commit: Commit, max_norm: float | None) -> bool:
+    def _commit(self, commit: Commit, optimizer: str | None, max_norm: float | None) -> bool:
+        chosen = self._optimizers.chosen(optimizer)
         scaler = self._settings.scaler
         if not self._judge(commit, scaled=scaler is not None):
             return False
-        if scaler is not None:
-            scaler.unscale_(self._optimizer)
+        self._unscale(chosen)
         if max_norm is not None:
             self._gradients.clip(max_norm)
         assert self._optimizer_steps is not None
         with self._optimizer_steps.allowed():
-            if scaler is not None:
-                scaler.step(self._optimizer)
-                scaler.update()
-            else:
-                self._optimizer.step()
+            take_steps(chosen, scaler)
         return True
 
+    def _unscale(self, optimizers: Iterable[torch.optim.Optimizer]) -> None:
+        """Divides their gradients by the scale of the loss, once a commit."""
+        scaler = self._settings.scaler
+        for optimizer in optimizers:
+            if scaler is not None and id(optimizer) not in self._unscaled:
+                self._unscaled.add(id(optimizer))
+                scaler.unscale_(optimizer)
+
+    def _clip(self, max_norm: float) -> float:
+        self._unscale(self._optimizers)
+        return self._gradients.clip(max_norm)
+
+    def _clip_value(self, limit: float) -> None:
+        self._unscale(self._optimizers)
+        self._gradients.clip_value(limit)
+
     def _learning_rate(self) -> float | None:
-        rate = self._optimizer.param_groups[0].get("lr")
+        rate = next(iter(self._optimizers)).param_groups[0].get("lr")
         return None if rate is None else float(rate)
 
     def _gradient_is_finite(self) -> bool:
         return self._gradients.finite()
 
     def _save(self) -> None:
+        if self._last_of_epoch:  # also after the evaluation
+            self._state.home.check_content()
         self._gradients.save()
         self._state.save()
 
@@ -238,7 +285,7 @@ class TorchElastic(Elastic[TorchStep]):
         self._state.restore_buffers()
 
     def _load_final(self) -> None:
-        load_final_model(self._model, self.job.checkpoint_dir)
+        load_final_model(self._state.saved, self._layout.names, self.job.checkpoint_dir)
 
     def _release(self) -> None:
         if self._workers is not None:
@@ -260,7 +307,7 @@ def attach(model: Any, optimizer: Any, train_data: Any, **chosen: Any) -> TorchE
     guard = Guard()
     with guard.beginning():
         settings = TorchSettings(**chosen)
-        _check_kinds(model, optimizer)
+        _check_model(model)
         differing_products = products_problem()
         of_cpu = settings.threads or threads_from_environment()
         learner = Learner(
@@ -277,18 +324,8 @@ def attach(model: Any, optimizer: Any, train_data: Any, **chosen: Any) -> TorchE
         return TorchElastic(learner, guard, model, optimizer, train_data, settings)
 
 
-def _check_kinds(model: Any, optimizer: Any) -> None:
+def _check_model(model: Any) -> None:
     if not isinstance(model, torch.nn.Module):
         raise InvalidProgram(
             f"the model is a {type(model).__name__}: it must be a torch.nn.Module or a keras.Model"
-        )
-    if isinstance(optimizer, list | tuple | dict):
-        raise InvalidProgram(
-            f"{len(optimizer)} optimizers were given: a training has one. Put all parameters into "
-            "it, in groups (torch.optim.Adam([{'params': a.parameters(), 'lr': 1e-3}, ...])). If a "
-            "step must not change some, set their grad to None before step.commit()"
-        )
-    if not all(hasattr(optimizer, name) for name in ("param_groups", "state", "step")):
-        raise InvalidProgram(
-            f"the optimizer is a {type(optimizer).__name__}: it must be a torch.optim.Optimizer"
         )

@@ -1,6 +1,7 @@
 """Reads the final model of a job, which is stored next to its checkpoints."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -9,7 +10,8 @@ from ..errors import PliantError
 
 _DTYPES = {
     "F32": torch.float32, "F64": torch.float64, "F16": torch.float16, "BF16": torch.bfloat16,
-    "I64": torch.int64, "I32": torch.int32, "U8": torch.uint8, "BOOL": torch.bool,
+    "I64": torch.int64, "I32": torch.int32, "I16": torch.int16, "I8": torch.int8, "U8": torch.uint8,
+    "BOOL": torch.bool, "F8_E4M3": torch.float8_e4m3fn, "F8_E5M2": torch.float8_e5m2,
 }  # fmt: skip
 
 
@@ -33,17 +35,25 @@ def read_safetensors(path: Path) -> dict[str, torch.Tensor]:
     return tensors
 
 
-def load_final_model(model: torch.nn.Module, checkpoint_dir: str) -> None:
-    """Loads the final model, in a learner that joined after the training was complete."""
-    path = Path(checkpoint_dir) / "final" / "model.safetensors"
+def load_final_model(
+    tensors: Mapping[str, torch.Tensor], names: Mapping[str, str] | None, checkpoint_dir: str
+) -> None:
+    """Loads the final model into these tensors, in a learner that joined after the training was
+    complete. `names`: those in the files, by name of a tensor; None: they are the same, and all
+    tensors are there."""
+    folder = Path(checkpoint_dir) / "final"
+    ours = {name: name for name in tensors} if names is None else {t: o for o, t in names.items()}
+    missing = set(ours)
     try:
-        missing, unexpected = model.load_state_dict(read_safetensors(path), strict=False)
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
-        raise PliantError(f"the final model cannot be loaded from {path}: {error}") from error
-    # Tied parameters are written under one name only, so their other names may be missing.
-    present = {name for name, _ in model.named_parameters()} | {
-        name for name, _ in model.named_buffers()
-    }
-    persistent = set(model.state_dict())
-    if unexpected or (set(missing) & present & persistent):
-        raise PliantError(f"{path} is of another model: {sorted([*missing, *unexpected])}")
+        listed = json.loads((folder / "manifest.json").read_text())["files"]
+        for name in (file["name"] for file in listed):
+            if not name.endswith(".safetensors"):
+                continue
+            for theirs, value in read_safetensors(folder / name).items():
+                with torch.no_grad():
+                    tensors[ours[theirs]].copy_(value)
+                missing.discard(theirs)
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
+        raise PliantError(f"the final model cannot be loaded from {folder}: {error}") from error
+    if missing:
+        raise PliantError(f"{folder} is of another model: it lacks {sorted(missing)[:10]}")

@@ -297,20 +297,26 @@ class Gradients:
             self._copied.mul_(factor)
         return self._copied
 
-    def clip(self, max_norm: float) -> None:
-        """Scales the parameters' gradients as torch.nn.utils.clip_grad_norm_ does. Its norm has
-        other bits with each number of threads and on each device; this one does not."""
+    def clip(self, max_norm: float) -> float:
+        """Scales the parameters' gradients as torch.nn.utils.clip_grad_norm_ does, and returns
+        their norm before that. That function's norm has other bits with each number of threads and
+        on each device; this one has not."""
         held = [None if p.grad is None else _dense(p.grad) for p in self._parameters]
         on_gpu = any(gradient is not None and gradient.is_cuda for gradient in held)
         norm = self._learner.gradient_norm(
             _addresses(held), device=_native.CUDA if on_gpu else _native.CPU
         )
         scale = max_norm / (norm + _NORM_EPSILON)
-        if scale >= 1:
-            return
+        if not scale >= 1:
+            for parameter in self._parameters:
+                if parameter.grad is not None:
+                    parameter.grad.mul_(scale)
+        return norm
+
+    def clip_value(self, limit: float) -> None:
         for parameter in self._parameters:
             if parameter.grad is not None:
-                parameter.grad.mul_(scale)
+                parameter.grad.clamp_(-limit, limit)
 
     def finite(self) -> bool:
         """Whether the reduced gradient is finite."""

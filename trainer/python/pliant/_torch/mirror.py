@@ -54,10 +54,10 @@ class RareChanges:
 
     def __init__(self, mirrors: Iterable[Mirror]) -> None:
         self._mirrors = [mirror for mirror in mirrors if mirror.has_copy and mirror.live.numel()]
-        self._sums = [_sums(mirror.live) for mirror in self._mirrors]
+        self._sums = [sums_of_bits(mirror.live) for mirror in self._mirrors]
 
     def save(self) -> None:
-        sums = [_sums(mirror.live) for mirror in self._mirrors]
+        sums = [sums_of_bits(mirror.live) for mirror in self._mirrors]
         if not sums:
             return
         # One transfer from the device for all of them.
@@ -72,12 +72,12 @@ class RareChanges:
     def restore(self) -> None:
         for mirror in self._mirrors:
             mirror.restore()
-        self._sums = [_sums(mirror.live) for mirror in self._mirrors]
+        self._sums = [sums_of_bits(mirror.live) for mirror in self._mirrors]
 
 
-def _sums(tensor: torch.Tensor) -> torch.Tensor:
-    """Sums of the tensor's bits by column and by row. Any change alters them, apart from rare
-    collisions."""
+def sums_of_bits(tensor: torch.Tensor) -> torch.Tensor:
+    """Sums of the tensor's bits by column and by row: integers, so the same on every device. Any
+    change alters them, apart from rare collisions."""
     widths = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
     bits = tensor.contiguous().view(widths.get(tensor.element_size(), torch.uint8))
     rows = bits.reshape(bits.shape[0] if bits.dim() > 1 else 1, -1)

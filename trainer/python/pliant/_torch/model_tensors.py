@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import torch
 
 from ..errors import InvalidProgram
+from .frozen_base import Home
+from .libraries import plain_name
 from .mirror import Mirror
 
 
@@ -120,12 +122,12 @@ class _Structure:
 class ModelTensors:
     """The parameters and buffers of a model that is attached."""
 
-    def __init__(self, model: torch.nn.Module) -> None:
+    def __init__(self, model: torch.nn.Module, *, frozen_at_home: bool = False) -> None:
         _check(model)
-        persistent = set(model.state_dict().keys())
-        self.names = {parameter: name for name, parameter in model.named_parameters()}
+        persistent = {plain_name(name) for name in model.state_dict()}
+        self.names = {parameter: plain_name(n) for n, parameter in model.named_parameters()}
         self.parameters: dict[str, Mirror] = {}  # those that are trained
-        self.frozen: dict[str, Mirror] = {}
+        self.frozen: dict[str, Mirror] = {}  # those that are sent
         self.buffers: dict[str, Mirror] = {}
         self.trained = [parameter for parameter in self.names if parameter.requires_grad]
         if not self.trained:
@@ -133,10 +135,18 @@ class ModelTensors:
                 "no parameter of the model requires a gradient: there is nothing to train"
             )
         mirrors: dict[int, Mirror] = {}
+        at_home: dict[str, torch.Tensor] = {}  # frozen, and not sent
         for parameter, name in self.names.items():
+            if frozen_at_home and not parameter.requires_grad:
+                at_home[name] = parameter
+                continue
             mirror = mirrors[id(parameter)] = Mirror(parameter)
             (self.parameters if parameter.requires_grad else self.frozen)[name] = mirror
-        for name, buffer in model.named_buffers():
+        self.saved = {name: parameter for parameter, name in self.names.items()}
+        for full_name, buffer in model.named_buffers():
+            name = plain_name(full_name)
+            if name in persistent:
+                self.saved[name] = buffer
             # A buffer that the model does not save (a mask) gets a name outside `model.`, so that
             # it is not loaded into a model.
             whole = f"model.{name}" if name in persistent else f"buffers.{name}"
@@ -147,6 +157,7 @@ class ModelTensors:
         self._frozen_parameters = {n: p for p, n in self.names.items() if not p.requires_grad}
         # Inference tensors have no version counter.
         self._counting = [p for p in self._of_parameters if not p.tensor.is_inference()]
+        self.home = Home(model, at_home)
         self._versions: list[int] = []
 
     def begin_batch(self) -> None:
@@ -206,16 +217,17 @@ class ModelTensors:
                 )
             if place.moved():
                 place.take_over("parameter")
+        self.home.check()
         self._end_forward()
 
 
 def _places(model: torch.nn.Module, mirrors: dict[int, Mirror], which: str) -> list[_Place]:
     found = [
-        (f"{prefix}.{key}" if prefix else key, holder, key, tensor)
+        (plain_name(f"{prefix}.{key}" if prefix else key), holder, key, tensor)
         for prefix, module in model.named_modules()
         for holder in (getattr(module, which),)
         for key, tensor in holder.items()
-        if tensor is not None
+        if tensor is not None and id(tensor) in mirrors
     ]
     places = Counter(id(tensor) for *_, tensor in found)
     return [
@@ -233,6 +245,11 @@ def _check(model: torch.nn.Module) -> None:
             )
         if tensor.is_meta:
             raise InvalidProgram(f"{name} is on the device meta: it holds no values yet")
+        if any(size > 1 and step == 0 for size, step in zip(tensor.shape, tensor.stride())):
+            raise InvalidProgram(
+                f"{name} is expanded: several of its elements are one number. Give it memory of "
+                "its own (tensor.clone()) before pliant.attach"
+            )
         devices.setdefault(tensor.device, name)
     if len(devices) > 1:
         found = ", ".join(f"{name} on {device}" for device, name in devices.items())

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from ..errors import InvalidProgram
 from .mirror import Mirror
@@ -39,13 +40,20 @@ class OptimizerState:
         for i, parameter in enumerate(self._parameters):
             for key, value in sorted(state.get(parameter, {}).items()):
                 if isinstance(value, torch.Tensor):
+                    if is_traceable_wrapper_subclass(value):
+                        raise InvalidProgram(
+                            f"the optimizer's {key} of {self._names[i]} is a "
+                            f"{type(value).__name__}, whose memory cannot be handed over: use an "
+                            "optimizer with plain tensors, such as bitsandbytes' 8-bit ones"
+                        )
                     self._mirrors[i, key] = Mirror(value.detach().clone())
         if present:
             self.take_over()
 
     def tensors(self) -> Iterator[tuple[str, Mirror]]:
+        """Those of each parameter, as "<parameter>.<key>"."""
         for (i, key), mirror in self._mirrors.items():
-            yield f"optimizer.{self._names[i]}.{key}", mirror
+            yield f"{self._names[i]}.{key}", mirror
 
     def _tried_state(self) -> dict[torch.Tensor, dict[str, Any]]:
         """The state after a trial step, which is undone."""

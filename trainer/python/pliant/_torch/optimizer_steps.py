@@ -1,4 +1,4 @@
-"""Makes sure that only `step.commit()` steps the optimizer."""
+"""Makes sure that only `step.commit()` steps the optimizers."""
 
 import contextlib
 from collections.abc import Iterable, Iterator
@@ -15,9 +15,11 @@ class OptimizerSteps:
     """Observes the steps of all optimizers of the process, from its creation until `remove`."""
 
     def __init__(
-        self, optimizer: torch.optim.Optimizer, parameters: Iterable[torch.Tensor]
+        self,
+        optimizers: Iterable[torch.optim.Optimizer],
+        parameters: Iterable[torch.Tensor],
     ) -> None:
-        self._optimizer = optimizer
+        self._optimizers = list(optimizers)
         self._of_model = {id(parameter) for parameter in parameters}
         self._allowed = False
         self._told = False
@@ -37,7 +39,7 @@ class OptimizerSteps:
     def _before_step(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
         if self._allowed:  # also for an optimizer that the attached one wraps
             return
-        if optimizer is self._optimizer:
+        if any(optimizer is each for each in self._optimizers):
             raise InvalidProgram(
                 "the loop calls optimizer.step(): step.commit() takes the optimizer's step, with "
                 "the gradient of the whole batch, on all learners alike. Take optimizer.step() "
@@ -47,10 +49,9 @@ class OptimizerSteps:
         moved = (each for group in optimizer.param_groups for each in group["params"])
         if any(id(parameter) in self._of_model for parameter in moved):
             raise InvalidProgram(
-                f"a second optimizer ({type(optimizer).__name__}) steps parameters of the model: a "
-                "training has one, which pliant.attach was given. Put all parameters into it, in "
-                "groups. If a step must not change some, set their grad to None before "
-                "step.commit()"
+                f"an optimizer that pliant.attach was not given ({type(optimizer).__name__}) steps "
+                "parameters of the model: give pliant.attach a dict of optimizers, "
+                "{'d': first, 'g': second}, and step one with step.commit('d')"
             )
         if not self._told:
             self._told = True

@@ -14,8 +14,11 @@ from ..errors import InvalidProgram
 _NAME = "pliant.schedule"
 
 
-def register_schedule(optimizer: torch.optim.Optimizer, states: States) -> None:
-    """Registers the optimizer's schedule unless the program did. Raises InvalidProgram if there are
+def register_schedule(
+    optimizer: torch.optim.Optimizer, states: States, *, place: int = 0
+) -> None:
+    """Registers the optimizer's schedule unless the program did. `place`: the optimizer's, among
+    several. Raises InvalidProgram if there are
     several: learners must register them in the same order."""
     if not _unregistered(optimizer, states):
         return
@@ -29,7 +32,7 @@ def register_schedule(optimizer: torch.optim.Optimizer, states: States) -> None:
             "the first step, and delete those that are not used"
         )
     for schedule in found:
-        states.add(_NAME, schedule)
+        states.add(f"{_NAME}.{place}" if place else _NAME, schedule)
         say(
             f"the schedule {type(schedule).__name__} of the optimizer is part of the training's "
             'state now, as if by elastic.register("schedule", schedule)'

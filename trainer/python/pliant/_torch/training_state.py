@@ -11,26 +11,45 @@ from .._learner import Learner
 from .._states import Stateful, States
 from .._plain_state import PlainMemory
 from ..errors import InvalidProgram
+from .final_layout import FinalLayout
+from .frozen_base import Home
 from .mirror import Mirror, RareChanges
 from .model_tensors import ModelTensors
 from .module_modes import ModuleModes
-from .optimizer_state import OptimizerState
+from .optimizers import Optimizers
 from .schedules import register_schedule
 
 
 class TrainingState:
-    def __init__(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> None:
-        self._model = ModelTensors(model)
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        optimizers: Any,
+        *,
+        frozen_at_home: bool = False,
+    ) -> None:
+        self._model = ModelTensors(model, frozen_at_home=frozen_at_home)
         self.modes = ModuleModes()
         self.modes.add("model", model)
         self._frozen = RareChanges(self._model.frozen.values())
-        self._optimizer = OptimizerState(optimizer, self._model.names)
-        self._of_optimizer = optimizer
+        self.optimizers = Optimizers(optimizers)
+        self.optimizers.hold_state(self._model.names)
         self._others = States()
         self._plain = PlainMemory()
+        self._of_final: dict[str, Mirror] = {}  # keeps what is registered only for the final model
         self._learner: Learner | None = None  # once the state is registered
         self._device: torch.device | None = None  # the GPU that has tensors of the state
         self._stream: int | None = None  # the one that was named last
+
+    @property
+    def home(self) -> Home:
+        """The frozen parameters that are no part of the state."""
+        return self._model.home
+
+    @property
+    def saved(self) -> dict[str, torch.Tensor]:
+        """All parameters, and the buffers that the model saves."""
+        return self._model.saved
 
     @property
     def parameters(self) -> list[torch.Tensor]:
@@ -40,17 +59,15 @@ class TrainingState:
     def add(self, name: str, what: Stateful) -> None:
         if isinstance(what, torch.optim.Optimizer):
             raise InvalidProgram(
-                f"{name} is an optimizer, which cannot be registered: step.commit() steps one, the "
-                "one that pliant.attach is given. Put all parameters into it, in groups "
-                "(torch.optim.Adam([{'params': a.parameters(), 'lr': 1e-3}, ...])). If a step must "
-                "not change some, set their grad to None before step.commit()"
+                f"{name} is an optimizer, which is registered otherwise: give pliant.attach a dict "
+                "of optimizers, {'d': first, 'g': second}; step.commit('d') steps one of them"
             )
         self._others.add(name, what)
         if isinstance(what, torch.nn.Module):
             self.modes.add(f"registered.{name}", what)
 
-    def register(self, learner: Learner) -> None:
-        """Registers the whole state with the learner."""
+    def register(self, learner: Learner, layout: FinalLayout) -> None:
+        """Registers the whole state with the learner, and the layout of the final model."""
 
         def tell(name: str, mirror: Mirror, role: int) -> None:
             memory = mirror.registered
@@ -65,7 +82,8 @@ class TrainingState:
                 device=_native.CUDA if memory.is_cuda else _native.CPU,
             )
 
-        register_schedule(self._of_optimizer, self._others)
+        for place, optimizer in enumerate(self.optimizers):
+            register_schedule(optimizer, self._others, place=place)
         self._model.end_step()  # takes over tensors that the program replaced since `attach`
         for mirror in self._mirrors():
             mirror.save()
@@ -75,9 +93,15 @@ class TrainingState:
             tell(name, mirror, _native.BUFFER)
         for name, mirror in self._model.frozen.items():
             tell(f"model.{name}", mirror, _native.STATE)
-        for name, mirror in self._optimizer.tensors():
+        for name, mirror in self.optimizers.tensors():
             tell(name, mirror, _native.STATE)
         self._plain.register(learner, self._values)
+        if layout.names is None:  # then the final model has all
+            self._of_final = {name: Mirror(tensor) for name, tensor in self.home.tensors.items()}
+            for name, mirror in self._of_final.items():
+                tell(f"model.{name}", mirror, _native.HOME)
+        names = layout.names and {f"model.{ours}": theirs for ours, theirs in layout.names.items()}
+        learner.describe_final(layout.stem, names, layout.files)
         self._learner = learner
         self.name_stream()
 
@@ -122,7 +146,7 @@ class TrainingState:
         """After a commit: the whole state is in the registered memory."""
         self.name_stream()
         self._model.end_step()
-        self._optimizer.take_over()
+        self.optimizers.take_over()
         for mirror in self._model.parameters.values():
             mirror.save()
         self._frozen.save()
@@ -135,14 +159,14 @@ class TrainingState:
             mirror.restore()
         self._frozen.restore()
         values = self._plain.read()
-        self._optimizer.restore(values["optimizer"])
+        self.optimizers.restore(values["optimizer"])
         self._others.restore(values["registered"])
         self.modes.restore(values["modes"])
 
     def _values(self) -> dict[str, Any]:
         """The part of the state that is not in tensors."""
         return {
-            "optimizer": self._optimizer.plain(),
+            "optimizer": self.optimizers.plain(),
             "registered": self.registered(),
             "modes": self.modes.plain(),
         }

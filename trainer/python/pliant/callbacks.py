@@ -1,4 +1,4 @@
-"""Watchers of a running training, for `elastic.watch(...)` or FabricModel's user_callback."""
+"""Callbacks for `elastic.add_callback(...)` or FabricModel's user_callback."""
 
 import math
 import sys
@@ -6,10 +6,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+from ._callback import Callback
+from ._checks import one_of, or_none, whole
+from ._evaluation import Evaluation, monitored
 from ._event_files import EventFiles
-from ._evaluation import Evaluation
 from ._loop import Elastic
-from ._watcher import Watcher
 from .errors import InvalidProgram
 
 _BAR_WIDTH = 24
@@ -30,18 +31,18 @@ _TAGS = {
 _TAGS_OF_ACCURACY = {"accuracy/train", "accuracy/test"}
 
 
-class ProgressBar(Watcher):
+class ProgressBar(Callback):
     """Prints the progress on standard error, on the one learner that writes the metrics. On a
     terminal it overwrites one line; in a log it prints a line every 30 seconds and after each
     evaluation."""
 
-    def begin(self, elastic: Elastic[Any]) -> None:
+    def set_elastic(self, elastic: Elastic[Any]) -> None:
         self._epochs = elastic.epochs
         self._terminal = sys.stderr.isatty()
         self._said = -math.inf
         self._open = False  # the last line on the terminal has no line end yet
 
-    def on_metrics(self, line: dict[str, Any]) -> None:
+    def on_log(self, line: dict[str, Any]) -> None:
         test = line.get("kind") == "test"
         if not self._terminal and not test:
             if time.monotonic() - self._said < _LINE_EVERY_SECONDS:
@@ -55,7 +56,7 @@ class ProgressBar(Watcher):
         print(f"\r{text}\x1b[K", end="", file=sys.stderr, flush=True)
         self._open = True
 
-    def end(self) -> None:
+    def on_train_end(self) -> None:
         self._end_line()
 
     def _end_line(self) -> None:
@@ -85,7 +86,7 @@ class ProgressBar(Watcher):
         return "  ".join(part for part in parts if part)
 
 
-class TensorBoard(Watcher):
+class TensorBoard(Callback):
     """Writes event files for TensorBoard, next to the checkpoints (`<job>/tensorboard`) or in
     `log_dir`: loss, accuracy, learning rate, learners, samples per second, seconds per step.
 
@@ -99,11 +100,11 @@ class TensorBoard(Watcher):
         self._files: EventFiles | None = None
         self._drawn: set[str] = set()  # tags that had a value
 
-    def begin(self, elastic: Elastic[Any]) -> None:
+    def set_elastic(self, elastic: Elastic[Any]) -> None:
         if self._folder is None:
             self._folder = Path(elastic.job.checkpoint_dir, "tensorboard")
 
-    def on_metrics(self, line: dict[str, Any]) -> None:
+    def on_log(self, line: dict[str, Any]) -> None:
         values = {
             tag: float(line[key])
             for key, tag in _TAGS.get(str(line.get("kind")), {}).items()
@@ -120,29 +121,45 @@ class TensorBoard(Watcher):
             self._files = EventFiles(self._folder)
         self._files.add(line, values)
 
-    def end(self) -> None:
+    def on_train_end(self) -> None:
         files, self._files = self._files, None
         if files is not None:
             files.close()
 
 
-class EarlyStopping(Watcher):
-    """Stops the training after `patience` evaluations in a row whose loss was not more than
-    `least_gain` below the best one. Its counter is part of the training's state, so learners that
-    join, leave or crash do not change the result. Raises InvalidProgram if there are no test data.
+class EarlyStopping(Callback):
+    """Stops the training after `patience` evaluations in a row without progress: `monitor` was not
+    better than the best one by more than `min_delta`.
+
+    monitor: "loss", "accuracy", or the name of a sum that `evaluate` returns.
+    mode: "min" or "max": which values are better. None: "min" for the loss, else "max".
+
+    Its counter is part of the training's state, so learners that join, leave or crash do not change
+    the result. Raises InvalidProgram if there are no test data.
     """
 
-    def __init__(self, patience: int = 3, least_gain: float = 0.0) -> None:
-        self._patience = patience
-        self._least_gain = least_gain
-        self._best = math.inf
+    def __init__(
+        self,
+        patience: int = 3,
+        min_delta: float = 0.0,
+        *,
+        monitor: str = "loss",
+        mode: str | None = None,
+    ) -> None:
+        self._patience = whole(1, 1 << 31)("patience", patience)
+        if not min_delta >= 0:
+            raise InvalidProgram(f"min_delta is {min_delta}: it must be a number ≥ 0")
+        self._min_delta = min_delta
+        self._monitor = monitor
+        mode = or_none(one_of("min", "max"))("mode", mode)
+        self._sign = 1 if (mode or ("min" if monitor == "loss" else "max")) == "min" else -1
+        self._best = math.inf  # times the sign: less is better
         self._in_vain = 0
 
-    def begin(self, elastic: Elastic[Any]) -> None:
+    def set_elastic(self, elastic: Elastic[Any]) -> None:
         if not elastic.evaluates:
             raise InvalidProgram("EarlyStopping needs evaluations: give test data")
         elastic.register("pliant.early_stopping", self)
-        elastic.on_evaluation.append(self._look_at)
         self._stop = elastic.stop
 
     def state_dict(self) -> dict[str, Any]:
@@ -151,9 +168,10 @@ class EarlyStopping(Watcher):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self._best, self._in_vain = state_dict["best"], state_dict["in_vain"]
 
-    def _look_at(self, evaluation: Evaluation) -> None:
-        if evaluation.loss < self._best - self._least_gain:
-            self._best, self._in_vain = evaluation.loss, 0
+    def on_test_end(self, evaluation: Evaluation) -> None:
+        value = self._sign * monitored(evaluation, self._monitor)
+        if value < self._best - self._min_delta:
+            self._best, self._in_vain = value, 0
             return
         self._in_vain += 1
         if self._in_vain >= self._patience:
