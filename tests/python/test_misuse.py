@@ -5,6 +5,7 @@ import inspect
 import io
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from unittest import mock
 
 import numpy as np
 import torch
+from pliant import _foreign
 from pliant.errors import InvalidProgram, PliantError
 from torch import nn
 from torch.utils.data import TensorDataset
@@ -101,6 +103,40 @@ class SettingsTest(Misuse):
         with mock.patch.dict(os.environ, {"OMP_NUM_THREADS": "many"}):
             with self.assertRaisesRegex(InvalidProgram, "OMP_NUM_THREADS is 'many': it must be"):
                 self.make()
+
+    def test_names_of_arguments_are_those_of_pliant(self):
+        """A name that others use is answered by what to write here. The job does not try such a program again."""
+        cases = [
+            ({"batchsize": 2}, "has no argument 'batchsize': did you mean 'batch_size'"),
+            ({"x\x1b": 2}, r"has no argument 'x\\x1b'$"),
+            *(({name: 1}, f"has no argument '{name}': {re.escape(remedy)}$") for name, remedy in _foreign.REMEDIES.items()),
+        ]  # fmt: skip
+        for given, said in cases:
+            with self.subTest(said), self.assertRaisesRegex(InvalidProgram, said) as refused:
+                self.make(**given)
+            self.assertEqual(refused.exception.exit_code, 2)
+        known = set(inspect.signature(pliant.attach).parameters)
+        self.assertFalse(known & set(_foreign.REMEDIES), "a remedy for a name that exists would never be read")
+        net = nn.Linear(6, 3)
+        with self.assertRaisesRegex(InvalidProgram, "pliant.attach needs epochs"):
+            pliant.attach(net, torch.optim.SGD(net.parameters(), lr=0.1), data())
+
+    def test_data_that_are_no_data_set_are_refused(self):
+        class Named(dict):
+            """As load_dataset of Hugging Face returns."""
+
+        inputs, labels = data().tensors
+        cases = [
+            ("data/train.csv", "the training data are a path .'data/train.csv'.: open it as a data set"),
+            (pathlib.Path("data"), "the training data are a path"),
+            ({"inputs": inputs, "labels": labels}, r"a dict with 'inputs', 'labels': give torch.utils.data.TensorDataset"),
+            (Named(train=[1], test=[2]), "a dict with 'train', 'test': give one of its data sets"),
+            ([], "the training data are empty"),
+            (iter([1]), "have no __len__"),
+        ]
+        for given, said in cases:
+            with self.subTest(said), self.assertRaisesRegex(InvalidProgram, said):
+                self.make(train_data=given)
 
     def test_a_default_of_the_other_framework_may_be_given(self):
         self.make(loss=None)

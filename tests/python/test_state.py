@@ -278,12 +278,6 @@ class LanguageTest(unittest.TestCase):
         for said in ("epochs: int", "batch_size: int | None = None", "overlap: bool = True",
                      "loss_reduction: Literal['mean', 'sum'] = 'mean'"):  # fmt: skip
             self.assertEqual(str(shown[said.partition(":")[0]]), said)
-        with self.assertRaisesRegex(TypeError, "'batchsize': did you mean 'batch_size'"):
-            pliant.attach(model(), None, [], epochs=1, batchsize=2)
-        with self.assertRaisesRegex(TypeError, "unexpected keyword argument 'x.x1b'$"):
-            pliant.attach(model(), None, [], epochs=1, **{"x\x1b": 2})
-        with self.assertRaisesRegex(TypeError, "missing 1 required keyword-only argument: 'epochs'"):
-            pliant.attach(model(), None, [])
 
     def test_the_api_page_is_that_of_the_docstrings(self):
         made = subprocess.run(

@@ -3,9 +3,10 @@
 import difflib
 import inspect
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ._foreign import REMEDIES
 from ._settings import KerasSettings, Settings, TorchSettings, own_settings
 from ._signature import with_settings
 from .errors import InvalidProgram
@@ -70,15 +71,21 @@ def attach(model: Any, optimizer: Any, train_data: Any, **settings: Any) -> "Ela
 
 
 def _check_names(settings: Mapping[str, Any]) -> None:
-    """Raises TypeError, as Python does for a function that names its arguments."""
+    """Raises InvalidProgram: the job would be tried again after a TypeError."""
     known = inspect.signature(attach).parameters
-    for name in settings:
-        if name not in known:
-            close = difflib.get_close_matches(name, known, n=2)
-            hint = f": did you mean {' or '.join(map(repr, close))}?" if close else ""
-            raise TypeError(f"attach() got an unexpected keyword argument {name!r}{hint}")
-    if "epochs" not in settings:
-        raise TypeError("attach() missing 1 required keyword-only argument: 'epochs'")
+    with Guard().beginning():
+        for name in settings:
+            if name not in known:
+                raise InvalidProgram(f"pliant.attach has no argument {name!r}{_hint(name, known)}")
+        if "epochs" not in settings:
+            raise InvalidProgram("pliant.attach needs epochs, the passes over the training data")
+
+
+def _hint(name: str, known: Iterable[str]) -> str:
+    if name in REMEDIES:
+        return f": {REMEDIES[name]}"
+    close = difflib.get_close_matches(name, known, n=2)
+    return f": did you mean {' or '.join(map(repr, close))}?" if close else ""
 
 
 def _refuse_settings_of(kind: type[Settings], settings: dict[str, Any], this: str) -> None:

@@ -1,6 +1,7 @@
 """Makes the batch of a shard from sample indices."""
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -16,6 +17,21 @@ from .numerics import seed_all
 
 def size_of(data: Any, what: str) -> int:
     """The number of samples. Raises InvalidProgram, with the remedy, if the data have none."""
+    if isinstance(data, str | bytes | os.PathLike):
+        raise InvalidProgram(
+            f"the {what} data are a path ({data!r}): open it as a data set, whose samples have "
+            "numbers (__len__ and __getitem__)"
+        )
+    if isinstance(data, Mapping):
+        of_tensors = all(isinstance(each, torch.Tensor) for each in data.values())
+        raise InvalidProgram(
+            f"the {what} data are a dict with {', '.join(map(repr, list(data)[:5]))}: give "
+            + (
+                "torch.utils.data.TensorDataset(*data.values())"
+                if of_tensors
+                else "one of its data sets"
+            )
+        )
     if isinstance(data, tuple | list) and data and all(hasattr(each, "shape") for each in data):
         raise InvalidProgram(
             f"the {what} data are {len(data)} tensors or arrays, of which each would be a sample: "
