@@ -13,6 +13,7 @@ import urllib.request
 from harness import UID, ScenarioTest, samples_used
 
 PROGRAM = str(pathlib.Path(__file__).with_name("program.py"))
+PAIRS = str(pathlib.Path(__file__).with_name("pairs_program.py"))
 
 
 def program(model):
@@ -20,10 +21,8 @@ def program(model):
 
 
 class ElasticTest(ScenarioTest):
-    def resize_and_kill(self, model, *, ends=True):
-        job, learners = self.running_job(
-            [0], program=program(model), epochs=10, shard_milliseconds=250
-        )
+    def resize_and_kill(self, command, *, ends=True):
+        job, learners = self.running_job([0], program=command, epochs=10, shard_milliseconds=250)
         learners += [job.start_learner(1), job.start_learner(2, TOY_WORKERS="2")]
         job.plan(learners)
         job.wait_for_members(learners)
@@ -56,12 +55,12 @@ class ElasticTest(ScenarioTest):
             self.assertLess(times["dataWaitSeconds"], times["computeSeconds"])
 
     def test_cnn_with_batch_norm_dropout_and_augmentation(self):
-        self.resize_and_kill("cnn")
+        self.resize_and_kill(program("cnn"))
 
     def test_state_that_is_replaced(self):
         """Replaced in the model or in registered state: it reaches joining learners, the others when one is lost, and
         checkpoints."""
-        job = self.resize_and_kill("replaced", ends=False)
+        job = self.resize_and_kill(program("replaced"), ends=False)
         members = [learner for learner in job.learners.values() if learner.running()]
         job.plan([])
         for learner in members:
@@ -80,7 +79,7 @@ class ElasticTest(ScenarioTest):
     def test_losses_by_tokens(self):
         """Some shards have no token with a label. Losses and named sums of a step are the same on each learner that
         took it, and alone; one of them is the first."""
-        job = self.resize_and_kill("tokens")
+        job = self.resize_and_kill(program("tokens"))
         pattern = re.compile(r"^step (.*) first (True|False)$", re.MULTILINE)
         steps, firsts = {}, {}
         for log in [job.folder / "alone.log", *(each.log for each in job.learners.values())]:
@@ -98,6 +97,18 @@ class ElasticTest(ScenarioTest):
         self.assertEqual(len(tokens), 1)
         self.assertGreater(*tokens.pop(), "more tokens than texts")
         self.assertLess(tests[-1]["sums"]["entropy"], tests[0]["sums"]["entropy"])
+
+    def test_features_that_meet(self):
+        """The average of the weights and the scale of the loss are those of one learner alone, too."""
+        job = self.resize_and_kill([sys.executable, "-B", PAIRS])
+
+        def said(log):
+            return re.findall("^average .*$", log.read_text(), re.MULTILINE)
+
+        alone = said(job.folder / "alone.log")
+        self.assertEqual(len(alone), 1)
+        ended = [said(learner.log) for learner in job.learners.values() if learner.exit_code() == 0]
+        self.assertEqual(ended, [alone] * 2)
 
     def test_a_frozen_part_stays_at_home(self):
         """Learners that join receive less than a hundredth of its 104 MB, and one with another is refused."""

@@ -37,7 +37,9 @@ Habits HabitsOf(std::uint64_t seed, const Schedule& schedule) {
   const std::uint64_t hash = HashWords({seed, 1});
   const bool ends_early = hash % 4 == 0;
   return {.wants_evaluation_results = hash / 4 % 4 == 0,
-          .ends_at_step = ends_early ? 1 + hash / 16 % schedule.total_steps() : 0};
+          .ends_at_step = ends_early ? 1 + hash / 16 % schedule.total_steps() : 0,
+          // A batch grows by the noise of samples, so such a program weighs by them.
+          .weighs = hash / 65536 % 3 == 0 && schedule.spec().max_doublings == 0};
 }
 
 // A quarter of the seeds use jobs and faults that were added later: any size of the last batch,

@@ -630,7 +630,7 @@ TEST_F(Stories, EveryoneLeavesAtOnce) {
   EXPECT_EQ(world.coordinator().core().progress().state, JobState::kDrained);
   const Tick reached = world.furthest();
   const Schedule schedule = *Schedule::Make(kJob.data);
-  const auto restored = RestoreNewest(world.store, JobOf(kJob.data));
+  const auto restored = RestoreNewest(world.store, JobOf(kJob.data, {}));
   ASSERT_TRUE(restored) << restored.error();
   EXPECT_EQ(restored->manifest.position.step, schedule.StepsBefore(reached)) << "no step is lost";
   world.Want(3);
@@ -645,7 +645,7 @@ TEST_F(Stories, EveryoneLeavesAtOnceWithoutACoordinator) {
     world.loop().RunFor(1s);
     for (Pod* const pod : world.running()) world.Terminate(*pod, 10s);
     ASSERT_TRUE(world.RunUntil([&] { return world.running().empty(); }, 2s)) << world.Describe();
-    const auto restored = RestoreNewest(world.store, JobOf(kJob.data));
+    const auto restored = RestoreNewest(world.store, JobOf(kJob.data, {}));
     ASSERT_TRUE(restored) << restored.error();
     EXPECT_EQ(restored->manifest.position.step,
               Schedule::Make(kJob.data)->StepsBefore(world.furthest()));

@@ -49,6 +49,13 @@ void SayReady(const ShardTask& task, GradientSink& sink) {
   }
 }
 
+// Some shards weigh nothing, and some lack one of the names.
+void Weigh(std::uint64_t sample, float score, ShardSums& sums) {
+  sums.weight = sums.weight.value_or(0) + static_cast<double>(sample % 3);
+  sums.named["scores"] += score;
+  if (sample % 5 == 0) sums.named["fifth/scores"] += static_cast<double>(score) * score;
+}
+
 // |values|² of at most one chunk, in eight lanes.
 double Square(std::span<const float> values) {
   std::array<double, 8> lanes{};
@@ -91,6 +98,7 @@ Result<ShardSums> ToyProgram::ComputeShard(const ShardTask& task, std::span<floa
     }
     sums.loss += static_cast<double>(score) * score;
     sums.correct += score > 0 ? 1 : 0;
+    if (habits_.weighs) Weigh(sample, score, sums);
   }
   if (sink != nullptr) SayReady(task, *sink);
   if (!buffers.empty()) {
@@ -107,9 +115,14 @@ Status ToyProgram::Commit(const CommitTask& task) {
   CHECK(task.step == steps(), "steps are committed in their order");
   const float rate =
       (task.schedule_step % 50 == 49 ? 0.04F : 0.05F) * (task.doublings % 2 == 1 ? 1.25F : 1);
+  const auto factor = static_cast<float>(task.mean_factor);
   for (std::size_t i = 0; i < kParameters; ++i) {
-    momentum_[i] = momentum_[i] * 0.9F + task.gradient[i];
+    momentum_[i] = momentum_[i] * 0.9F + task.gradient[i] * factor;
     weights_[i] -= momentum_[i] * rate;
+  }
+  std::size_t place = 0;
+  for (const auto& [name, sum] : task.sums.named) {
+    momentum_[++place] += static_cast<float>(sum / task.sums.samples) * 0.01F;
   }
   CHECK(task.buffers.size() == sizeof(buffers_), "the buffers of shard 0 come with the commit");
   std::memcpy(buffers_.data(), task.buffers.data(), task.buffers.size());
@@ -119,7 +132,9 @@ Status ToyProgram::Commit(const CommitTask& task) {
 
 Status ToyProgram::Evaluated(const EvaluationTask& task) {
   CHECK(task.step == steps(), "an evaluation is of the state");
-  momentum_[0] += static_cast<float>(task.sums.loss / task.sums.samples) * 0.01F;
+  const ShardSums& sums = task.sums;
+  if (sums.total_weight() > 0)
+    momentum_[0] += static_cast<float>(sums.loss / sums.total_weight()) * 0.01F;
   ++evaluations_;
   return {};
 }
@@ -198,11 +213,12 @@ Reference ComputeReference(Schedule schedule, Habits habits) {
     std::vector<std::vector<float>> leaves;
     std::vector<std::byte> buffers(program.info().buffer_bytes);
     ShardSpread spread;
+    std::vector<ShardSums> sums;
     for (int shard = 0; shard < shards; ++shard) {
       const ShardTask task = schedule.TaskOf(tick, shard);
       for (const std::uint64_t sample : task.samples) ++seen[sample];
       std::vector<float> gradient(ToyProgram::kParameters);
-      EXPECT_TRUE(program.ComputeShard(
+      sums.push_back(*program.ComputeShard(
           task, gradient, shard == 0 ? std::span(buffers) : std::span<std::byte>(), nullptr));
       spread.Add(task.samples.size(), Square(gradient));
       leaves.push_back(std::move(gradient));
@@ -215,13 +231,16 @@ Reference ComputeReference(Schedule schedule, Habits habits) {
                                         return sum;
                                       });
     for (float& element : root) element /= static_cast<float>(plan.samples);
+    const ShardSums total = SumTree(std::span<const ShardSums>(sums), std::plus<ShardSums>());
     EXPECT_TRUE(program.Commit({.epoch = plan.epoch,
                                 .step = plan.step,
                                 .schedule_step = plan.schedule_step,
                                 .doublings = plan.doublings,
                                 .gradient = root,
-                                .buffers = buffers}));
-    if (plan.step % 16 == 0) noise.Add(spread, plan.samples, Square(root));
+                                .mean_factor = MeanFactor(static_cast<double>(plan.samples), total),
+                                .buffers = buffers,
+                                .sums = total}));
+    if (plan.step % 16 == 0 && !habits.weighs) noise.Add(spread, plan.samples, Square(root));
     reference.noise_after[plan.step + 1] = noise;
     reference.hash_at[program.position()] = program.Hash();
   }

@@ -20,11 +20,13 @@ struct Habits {
   bool wants_evaluation_results = false;
   std::uint64_t ends_at_step = 0;  // 0: when all epochs have ended
   std::uint64_t process_seed = 0;  // of random numbers that depend on the process: a fault
+  bool weighs = false;             // by something other than samples; it also reports named sums
   auto operator<=>(const Habits&) const = default;
 };
 
 // A small model whose state reveals every mistake: it depends on each sample, on the order of all
 // sums, on the buffers of shard 0, on the number of steps and, if it receives them, on evaluations.
+// If it weighs, it depends on the weights and the named sums of each step, too.
 class ToyProgram final : public Program {
  public:
   static constexpr std::size_t kParameters = 40;

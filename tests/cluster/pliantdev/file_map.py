@@ -124,6 +124,7 @@ _ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("tests/python/test_hugging_face.py", (HUGGING_FACE,)),
     ("tests/python/compatibility_program.py", ("python_compatibility_test",)),
     ("tests/python/program.py", ("python_bad_input_test", "python_elastic_test")),
+    ("tests/python/pairs_program.py", ("python_elastic_test",)),
     ("tests/python/test_*.py", ("python_{0}_test",)),
     # kubectl pliant.
     ("cli/*", ("cli_test", TYPES)),
