@@ -178,6 +178,29 @@ class AtHomeTest(Frozen):
             ):
                 self.train(after=change)
 
+    def test_a_change_before_an_early_end_is_an_error(self):
+        """Also behind the version counter: the final model would be that of another base."""
+
+        def change_and_stop(step):
+            if step.number == 1:
+                self.model.base.weight.data[5, 3] += 1
+                self.elastic.stop()
+
+        self.make()
+        with self.assertRaisesRegex(InvalidProgram, "the frozen parameter base.weight was changed"):
+            self.train(after=change_and_stop)
+        self.assertFalse((self.folder() / "final").exists())
+
+    def test_a_final_model_of_another_base_is_not_loaded(self):
+        self.make()
+        self.train()
+        other = Adapted()
+        with torch.no_grad():
+            other.base.bias[0] += 1
+        self.make(model=other)
+        with self.assertRaisesRegex(pliant.TrainingFailed, "the final model was written with the base model .*; this job has the base"):
+            self.train()
+
     def test_a_large_final_model_has_several_files(self):
         with mock.patch.object(_learner, "FINAL_FILE_BYTES", 1000):
             self.make()

@@ -11,7 +11,7 @@ import unittest
 from unittest import mock
 
 import torch
-from peft import LoraConfig, PeftModel, get_peft_model
+from peft import LoraConfig, PeftModel, PromptTuningConfig, get_peft_model
 from pliant import _learner
 from pliant.errors import InvalidProgram
 from transformers import AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel
@@ -22,7 +22,7 @@ import pliant
 def gpt2(layers=2, width=32, seed=3):
     torch.manual_seed(seed)
     config = GPT2Config(
-        vocab_size=64, n_positions=16, n_embd=width, n_layer=layers, n_head=2,
+        vocab_size=64, n_positions=32, n_embd=width, n_layer=layers, n_head=2,
         resid_pdrop=0.1, bos_token_id=0, eos_token_id=0,
     )  # fmt: skip
     return GPT2LMHeadModel(config)
@@ -130,6 +130,33 @@ class HuggingFaceTest(unittest.TestCase):
         late = with_lora(gpt2())
         self.train(late)  # the training is complete: this process gets the adapter
         self.assert_equal_logits(late, PeftModel.from_pretrained(gpt2(), self.folder() / "final"))
+
+    def test_a_head_outside_of_the_adapter_comes_to_late_processes(self):
+        def with_head():
+            model = with_lora(gpt2())
+            model.get_base_model().transformer.ln_f.requires_grad_(True)
+            return model
+
+        model = with_head()
+        self.train(model)
+        self.assertIn("PEFT does not read it, it is in final/further.safetensors", self.told.getvalue())
+        late = with_head()
+        self.train(late)
+        self.assert_equal_logits(late, model)
+
+    def test_prompts_are_computed_when_they_are_saved(self):
+        def with_prompts():
+            torch.manual_seed(4)
+            return get_peft_model(gpt2(), PromptTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=2))
+
+        with self.assertRaisesRegex(InvalidProgram, "is computed when it is saved, .*give frozen='sent'"):
+            self.train(with_prompts())
+        model = with_prompts()
+        self.train(model, frozen="sent")
+        self.assertIn("final/ has all tensors, and is not read by PEFT", self.told.getvalue())
+        late = with_prompts()
+        self.train(late, frozen="sent")
+        self.assert_equal_logits(late, model)
 
     def test_adapters_may_be_off_in_a_batch(self):
         """As in the reference pass of DPO."""

@@ -20,6 +20,7 @@ from torch.utils.data import (
     TensorDataset,
     WeightedRandomSampler,
 )
+from torch.utils.data.distributed import DistributedSampler
 
 import pliant
 
@@ -104,8 +105,41 @@ class DataLoaderTest(Loaders):
         self.train()
         self.assertEqual(seen, [4])
 
+    def test_a_distributed_sampler_is_that_of_all(self):
+        for shuffle in (True, False):
+            sampler = DistributedSampler(data(), num_replicas=2, rank=1, shuffle=shuffle)
+            loader = DataLoader(sampler.dataset, 8, sampler=sampler)
+            self.make(loader, test_data=loader, evaluate=self.loss)
+            self.train()
+            self.assertEqual(self.elastic.ending.step, 7)
+
+    def test_a_setting_counts_more_than_its_loader(self):
+        seen = []
+        self.make(
+            DataLoader(data(), 8, collate_fn=len), collate_fn=doubled, batch_size=8, evaluate=lambda batch: seen.append(batch) or 0.0,
+            test_data=DataLoader(data(3), 8, collate_fn=len), test_collate_fn=lambda samples: "mine",
+        )  # fmt: skip
+        self.train()
+        self.assertEqual(seen, ["mine"])
+
+    def test_a_size_that_fits_nothing_is_refused(self):
+        for settings, said in (
+            ({"batch_size": 256, "logical_shards": 4}, "have 32 samples: .* batch_size of 256 nor that of a micro-batch, 64"),
+            ({"batch_size": 256, "micro_batch_size": 16}, "nor that of a micro-batch, 16"),
+        ):
+            with self.assertRaisesRegex(InvalidProgram, said):
+                self.make(DataLoader(data(64), 32), **settings)
+        for settings in ({"logical_shards": 8}, {"micro_batch_size": 32}, {}):
+            self.make(DataLoader(data(64), 32), batch_size=256, **settings)
+            self.assertEqual(self.elastic.plan.logical_shards, 8)
+
     def test_samplers_that_learners_cannot_share_are_refused(self):
         samples = data()
+        for sampler in (SubsetRandomSampler(range(9)), SequentialSampler(range(9)), RandomSampler(range(9))):
+            for given in ({"train": True}, {"test": True}):
+                loader = DataLoader(samples, 8, sampler=sampler)
+                with self.assertRaisesRegex(InvalidProgram, f"has a {type(sampler).__name__}: it draws"):
+                    self.make(loader if "train" in given else samples, test_data=loader, evaluate=self.loss)
         cases = {
             "a WeightedRandomSampler: it draws": {"sampler": WeightedRandomSampler([1] * 56, 56), "batch_size": 8},
             "a SubsetRandomSampler": {"sampler": SubsetRandomSampler(range(9)), "batch_size": 8},

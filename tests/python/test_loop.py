@@ -527,6 +527,42 @@ class CallbackTest(Loop):
              "loop", 2, "loop", 3, "epoch 1", "second", "test 1", "end"],
         )  # fmt: skip
 
+    def test_a_resumed_run_keeps_what_a_callback_begins_with(self):
+        """As in Keras, `on_train_begin` sets the callback's numbers; a state that is loaded comes after it."""
+
+        class Best(pliant.Callback):
+            def set_elastic(self, elastic):
+                elastic.register("best", self)
+
+            def on_train_begin(self):
+                self.best = math.inf
+
+            def on_train_batch_end(self, step):
+                self.best = min(self.best, step.loss)
+
+            def state_dict(self):
+                return {"best": self.best}
+
+            def load_state_dict(self, state):
+                self.best = state["best"]
+
+        def run(folder, stop_at=None):
+            self.make(folder=folder)
+            self.elastic.add_callback(best := Best())
+            self.train(stop_at=stop_at)
+            return best.best
+
+        expected = run(next(self.folders))
+        folder = next(self.folders)
+        run(folder, stop_at=6)
+        self.assertEqual(run(folder), expected)
+
+    def test_two_early_stoppings_have_their_own_state(self):
+        self.make(test_data=data(20), evaluate=self.evaluate)
+        for monitor in ("loss", "accuracy"):
+            self.elastic.add_callback(pliant.EarlyStopping(monitor=monitor))
+        self.assertIsNotNone(self.train())
+
     def test_other_things_than_callbacks_are_refused(self):
         self.make()
         with self.assertRaisesRegex(InvalidProgram, "was given a function: it must be a pliant.Callback"):

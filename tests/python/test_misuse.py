@@ -64,7 +64,7 @@ class Misuse(unittest.TestCase):
 class SettingsTest(Misuse):
     def test_wrong_ones_are_named_with_what_is_accepted(self):
         whole = "it must be a whole number from"
-        methods = dict.fromkeys(("scale", "unscale_", "update", "state_dict", "load_state_dict"), print)
+        methods = dict.fromkeys(("scale", "unscale_", "update", "get_scale", "state_dict", "load_state_dict"), print)
         odd_scaler = type("Odd", (), methods | {"step": 3})()
         cases = [
             ({"epochs": 1.5}, f"epochs is 1.5: {whole} 1 to"),

@@ -160,6 +160,76 @@ class SeveralTest(Optimizers):
                 self.train(lambda step, name=name: step.commit(name))
 
 
+    def test_a_clip_is_over_the_parameters_of_those_that_step(self):
+        """As clip_grad_norm_ over these; with a scaler, too, whose scale the others still have."""
+        results = []
+        for scaler in (None, torch.amp.GradScaler("cpu", init_scale=65536.0)):
+
+            def commit(step):
+                kept = [value.grad.clone() for value in self.model.d.parameters()]
+                if scaler is not None:
+                    kept = [each / scaler.get_scale() for each in kept]
+                norm = math.hypot(*(each.norm().item() for each in kept))
+                before = [value.detach().clone() for value in self.model.d.parameters()]
+                step.commit("d", max_norm=0.01)
+                if step.number == 0:  # no momentum yet: the step is the gradient
+                    for value, old, gradient in zip(self.model.d.parameters(), before, kept, strict=True):
+                        torch.testing.assert_close(old - value, 0.1 * 0.01 / norm * gradient)
+
+            self.make(f"scaler {scaler is not None}", scaler=scaler)
+            results.append(self.train(commit))
+        self.assertEqual(len(results), 2)
+
+
+class NotFiniteTest(Optimizers):
+    def train_with_infinity(self, commit, at=2, **settings):
+        self.make(f"{commit.__name__} {settings}", **settings)
+        steps = []
+        for step in self.elastic.steps():
+            for batch in step:
+                step.backward(self.loss(batch))
+            if step.number == at:
+                part = self.model.g[1].bias.grad
+                part[0] = math.inf
+            steps.append(commit(step))
+        return steps
+
+    def test_a_clip_does_not_hide_it(self):
+        def by_value(step):
+            step.clip_value(1.0)
+            return step.commit()
+
+        def by_norm(step):
+            step.clip(1.0)
+            return step.commit()
+
+        for commit in (by_value, by_norm):
+            with self.subTest(commit.__name__), self.assertRaisesRegex(pliant.Diverged, "its gradient is not finite"):
+                self.train_with_infinity(commit)
+            taken = self.train_with_infinity(commit, on_nonfinite="skip")
+            self.assertEqual([number for number, took in enumerate(taken) if not took], [2])
+
+    def test_a_gradient_of_an_optimizer_that_waits_does_not_count(self):
+        def only_d(step):
+            return step.commit("d")
+
+        self.assertTrue(all(self.train_with_infinity(only_d)))
+
+    def test_a_loss_that_is_not_finite_is_skipped_after_a_clip(self):
+        """The scaler would refuse to unscale the next step's gradient, too."""
+        scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+        self.make("skip", scaler=scaler, on_nonfinite="skip")
+        taken = []
+        for step in self.elastic.steps():
+            for batch in step:
+                loss = self.loss(batch)
+                step.backward(loss * math.nan if step.number == 1 else loss)
+            step.clip(1.0)
+            taken.append(step.commit())
+        self.assertEqual([number for number, took in enumerate(taken) if not took], [1])
+        self.assertEqual(scaler.get_scale(), 1024)
+
+
 class ClipTest(Optimizers):
     def test_the_norm_is_that_before_clipping(self):
         norms = []

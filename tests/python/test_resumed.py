@@ -197,15 +197,15 @@ class StateTest(Resumed):
                 for step in self.elastic.steps():
                     self.optimizer.param_groups[0]["momentum"] = 0.9 - 0.01 * step.number
                     for batch in step:
-                        step.backward(self.loss(batch))
-                    seen.append((step.number, step.commit(), step.loss == step.loss, step.accuracy == 0))
+                        step.backward(self.loss(batch), texts=len(batch[0]))
+                    seen.append((step.number, step.commit(), step.loss == step.loss, step.accuracy == 0, step.sums["texts"] / step.weight == 1))
                     schedule.step()
             self.assertEqual(answered.call_count, 1 if at else 0)
             return [value.clone() for value in self.model.state_dict().values()], seen
 
         expected, seen = run()
         again, seen_again = run(7)  # in the second step, after two of its shards
-        self.assertEqual(seen_again, [*seen[:1], (1, False, False, False), *seen[1:]])
+        self.assertEqual(seen_again, [*seen[:1], (1, False, False, False, False), *seen[1:]])
         for a, b in zip(again, expected, strict=True):
             self.assertTrue(torch.equal(a, b))
 

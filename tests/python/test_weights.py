@@ -241,12 +241,26 @@ class WrongTest(Weights):
 
     def test_a_weight_for_some_batches_only(self):
         self.make()
-        with self.assertRaisesRegex(InvalidProgram, "some batches have a weight and others have none"):
+        said = "some batches of step 0 have a weight and others have none"
+        with self.assertRaisesRegex(pliant.TrainingFailed, said) as failed:
             self.train(
                 lambda step, batch: step.backward(
                     self.loss(batch), weight=3 if step.shard.index else None
                 )
             )
+        self.assertEqual(failed.exception.exit_code, 2)
+
+    def test_an_evaluation_weighs_all_of_its_batches(self):
+        for size, alike in ((40, 1), (8, 8)):  # in one tick of the evaluation, and from one to the next
+            calls = []
+
+            def evaluate(batch, calls=calls, alike=alike):
+                calls.append(batch)
+                return {"loss": 1.0, **({"weight": 3} if len(calls) > alike else {})}
+
+            self.make(test_data=texts(20), evaluate=evaluate, batch_size=size, logical_shards=8)
+            with self.assertRaisesRegex(pliant.TrainingFailed, "others have none: .* in evaluate"):
+                self.train(lambda step, batch: step.backward(self.loss(batch)))
 
     def test_two_weights_in_a_batch(self):
         def twice(step, batch):

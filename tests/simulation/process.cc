@@ -209,13 +209,7 @@ void SimCompute::Commit(CommitWork work, Done<CommitOutput> done) {
   whole_ = nullptr;
   Enqueue({.tick = nullptr, .work = [this, work = std::move(work), done] {
              const FloatBuffer& gradient = work.mean.values;
-             const Status status = program_.Commit({.epoch = work.epoch,
-                                                    .step = work.step,
-                                                    .schedule_step = work.schedule_step,
-                                                    .doublings = work.doublings,
-                                                    .gradient = gradient.view(),
-                                                    .buffers = work.buffers.view,
-                                                    .sums = work.sums});
+             const Status status = program_.Commit(TaskOf(work, gradient.view()));
              check_();
              CommitOutput output;
              if (work.measure) {

@@ -331,6 +331,22 @@ pliant_work WorkOf(const Work& from) {
                     from);
 }
 
+void ShownSums::Show(const Work& work, pliant_work& to) {
+  names_.clear();
+  values_.clear();
+  const auto show = [&](const ShardSums& sums) {
+    for (const auto& [name, value] : sums.named) {
+      names_.push_back(name.c_str());
+      values_.push_back(value);
+    }
+  };
+  if (const auto* const commit = std::get_if<CommitTask>(&work)) show(commit->sums);
+  if (const auto* const evaluation = std::get_if<EvaluationTask>(&work)) show(evaluation->sums);
+  to.sum_names = names_.data();
+  to.sum_values = values_.data();
+  to.sum_count = static_cast<std::int32_t>(names_.size());
+}
+
 pliant_end EndOf(const LearnerSession::Ending& ending) {
   pliant_end end{};
   end.reason = ReasonOf(ending);

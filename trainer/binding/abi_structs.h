@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "base/format.h"
 #include "base/result.h"
@@ -60,6 +61,16 @@ pliant_job JobOf(const LearnerEnvironment& environment, const std::string& folde
 pliant_plan PlanOf(const Schedule& schedule);
 pliant_work WorkOf(const ShardTask& task);
 pliant_work WorkOf(const Work& work);
+// The named sums of a work, for as long as that is shown.
+class ShownSums {
+ public:
+  // `to` points into this object and into `work`.
+  void Show(const Work& work, pliant_work& to);
+
+ private:
+  std::vector<const char*> names_;
+  std::vector<double> values_;
+};
 pliant_end EndOf(const LearnerSession::Ending& ending);
 
 }  // namespace pliant

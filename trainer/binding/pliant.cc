@@ -25,8 +25,7 @@ struct pliant_learner {
   std::string folder;
   std::string metrics_line;
   std::optional<pliant::ShardTask> forecast;
-  std::vector<const char*> sum_names;
-  std::vector<double> sum_values;
+  pliant::ShownSums sums;
 };
 
 namespace {
@@ -181,23 +180,6 @@ pliant::ReadDevice DeviceReaderOf(LearnerSession& session) {
   };
 }
 
-// The named sums of a commit or an evaluation, in memory of `learner`.
-void ShowSums(pliant_learner& learner, const Work& work, pliant_work& given) {
-  learner.sum_names.clear();
-  learner.sum_values.clear();
-  const auto show = [&](const pliant::ShardSums& sums) {
-    for (const auto& [name, value] : sums.named) {
-      learner.sum_names.push_back(name.c_str());
-      learner.sum_values.push_back(value);
-    }
-  };
-  if (const auto* const commit = std::get_if<CommitTask>(&work)) show(commit->sums);
-  if (const auto* const evaluation = std::get_if<EvaluationTask>(&work)) show(evaluation->sums);
-  given.sum_names = learner.sum_names.data();
-  given.sum_values = learner.sum_values.data();
-  given.sum_count = static_cast<std::int32_t>(learner.sum_names.size());
-}
-
 }  // namespace
 
 extern "C" {
@@ -311,7 +293,7 @@ pliant_status pliant_next(pliant_learner* learner, double seconds, pliant_work* 
     if (taken) {
       pliant_work given = WorkOf(*session.program()->work());
       if (session.program()->device_gradients() != nullptr) given.device = PLIANT_CUDA;
-      ShowSums(*learner, *session.program()->work(), given);
+      learner->sums.Show(*session.program()->work(), given);
       return OkOr(WriteStruct(given, work, "work"));
     }
     if (session.ending() == nullptr) return PLIANT_NOTHING;
@@ -377,6 +359,11 @@ pliant_status pliant_shard_done(pliant_learner* learner, double samples, double 
                                 double correct) {
   return Guarded(learner, [&](LearnerSession& session) -> Result<pliant_status> {
     ASSIGN_OR_RETURN(BoundProgram* const program, ProgramAt<ShardWork>(session));
+    if (program->reported().device_sums() > 2) {
+      return Fail(ErrorCode::kConflict,
+                  "the values of the named sums are missing: report them, or answer with "
+                  "pliant_shard_done_on");
+    }
     return OkOr(program->ShardDone(program->reported().Take(samples, loss, correct)));
   });
 }

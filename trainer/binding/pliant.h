@@ -280,8 +280,8 @@ typedef struct pliant_final {
   const size_t* file_sizes;
 } pliant_final;
 
-/* Describes the files of the final model. Copies all that is given. Without this call the model is
- * model.safetensors. Before pliant_start. */
+/* Describes the files of the final model, before pliant_start. Copies all that is given. Without
+ * this call they are those of a struct of zeros. */
 PLIANT_API pliant_status pliant_describe_final(pliant_learner* learner, const pliant_final* final);
 
 /* Starts the learner's own threads: it connects to its coordinator or, when it trains alone, looks

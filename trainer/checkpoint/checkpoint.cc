@@ -141,6 +141,12 @@ void RemoveTemporaries(CheckpointStore& store, std::string_view directory) {
   }
 }
 
+std::string TextOf(const BaseModel& base) {
+  if (base.sha256.empty()) return "all parameters";
+  return Format("the base {} {}", base.name.empty() ? "model" : base.name,
+                base.sha256.substr(0, kShownOfHash));
+}
+
 Status CheckJob(const StoredCheckpoint& stored, const Manifest& manifest, const JobIdentity& job) {
   std::string theirs;
   std::string ours;
@@ -159,14 +165,9 @@ Status CheckJob(const StoredCheckpoint& stored, const Manifest& manifest, const 
   compare("trainSamples", then.train_samples, job.train_samples);
   compare("testSamples", then.test_samples, job.test_samples);
   if (then.base.sha256 != job.base.sha256) {
-    const auto text = [](const BaseModel& base) {
-      if (base.sha256.empty()) return std::string("all parameters");
-      return Format("the base {} {}", base.name.empty() ? "model" : base.name,
-                    base.sha256.substr(0, kShownOfHash));
-    };
     const std::string_view comma = theirs.empty() ? "" : ", ";
-    theirs += Format("{}{}", comma, text(then.base));
-    ours += Format("{}{}", comma, text(job.base));
+    theirs += Format("{}{}", comma, TextOf(then.base));
+    ours += Format("{}{}", comma, TextOf(job.base));
   }
   if (theirs.empty()) return {};
   return Invalid(
@@ -301,6 +302,12 @@ Result<Manifest> ExportFinal(CheckpointStore& store, const CheckpointLabel& labe
       Publish(store, kFinalDirectory, FinalFiles(model, layout), label, model);
   if (exported) RemoveTemporaries(store, kFinalDirectory);
   return exported;
+}
+
+Status CheckBase(const Manifest& model, const BaseModel& base) {
+  if (model.job.base.sha256 == base.sha256) return {};
+  return Invalid(Format("the final model was written with {}; this job has {}",
+                        TextOf(model.job.base), TextOf(base)));
 }
 
 Result<Manifest> ReadFinal(CheckpointStore& store) {

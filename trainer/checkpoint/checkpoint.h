@@ -73,6 +73,8 @@ Result<Manifest> ExportFinal(CheckpointStore& store, const CheckpointLabel& labe
                              const StateDict& state, const FinalLayout& layout = {});
 // Writes only the model, in the format of a checkpoint and of final/.
 Status WriteModel(CheckpointStore& store, std::string_view name, const StateDict& state);
+// kInvalid: this model was made on another base, so it does not fit one that is loaded with `base`.
+Status CheckBase(const Manifest& model, const BaseModel& base);
 // The manifest of the final model. kNotFound: not published. kCorrupt: its file is incomplete.
 Result<Manifest> ReadFinal(CheckpointStore& store);
 

@@ -111,6 +111,8 @@ StateDict FinalModelOf(const StateDict& state, const FinalLayout& layout, const 
       } else if (const auto found = layout.names->find(tensor.name); found != layout.names->end()) {
         model.push_back(tensor);
         model.back().name = std::string(kModelPrefix) + found->second;
+      } else if (from == &state) {
+        model.push_back(tensor);
       }
     }
   }
@@ -119,8 +121,16 @@ StateDict FinalModelOf(const StateDict& state, const FinalLayout& layout, const 
 }
 
 std::vector<TensorFile> FinalFiles(const StateDict& model, const FinalLayout& layout) {
-  StateDict named = model;
-  for (TensorView& tensor : named) tensor.name.erase(0, kModelPrefix.size());
+  std::set<std::string_view> exported;
+  if (layout.names) {
+    for (const auto& [tensor, name] : *layout.names) exported.insert(name);
+  }
+  StateDict named;
+  StateDict further;
+  for (TensorView tensor : model) {
+    tensor.name.erase(0, kModelPrefix.size());
+    (!layout.names || exported.contains(tensor.name) ? named : further).push_back(tensor);
+  }
   const std::vector<StateDict> parts = Cut(named, layout.file_bytes);
   std::vector<TensorFile> files;
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -133,6 +143,7 @@ std::vector<TensorFile> FinalFiles(const StateDict& model, const FinalLayout& la
                      .tensors = {},
                      .header = std::move(index)});
   }
+  if (!further.empty()) files.push_back(MakeTensorFile("further.safetensors", further));
   for (const FinalLayout::Text& text : layout.texts) {
     files.push_back({.name = text.name, .tensors = {}, .header = text.text});
   }

@@ -25,10 +25,12 @@ struct FinalLayout {
   std::string stem = "model";
   // A tensor that is larger has a file of its own.
   std::uint64_t file_bytes = 5'000'000'000;
-  // The names in the files, by the names in the state. A tensor that is missing here is left out.
-  // Absent: all tensors of the model, without their prefix.
+  // The names in the files, by the names in the state. The state's other tensors of the model are
+  // in a file of their own, further.safetensors, for learners that come after the end. Absent: all
+  // tensors of the model are in the files, without their prefix.
   std::optional<std::map<std::string, std::string>> names = std::nullopt;
-  // Tensors of the model that are no part of the training's state, wherever they are.
+  // Tensors of the model that are no part of the training's state, wherever they are. Those without
+  // a name are left out.
   StateDict home = {};
   std::vector<Text> texts = {};
 };

@@ -36,7 +36,10 @@ Json MetricsLine(std::string_view kind, const MetricsAccumulator::Commit& commit
   PutIfFinite(line, "samples", sums.samples);
   if (sums.weight) PutIfFinite(line, "weight", *sums.weight);
   Json named = Json::object();
-  for (const auto& [name, sum] : sums.named) PutIfFinite(named, name, sum);
+  // A line covers several steps, each with names of its own.
+  for (const auto& [name, sum] : sums.named) {
+    if (named.size() < kMaxNamedSums) PutIfFinite(named, name, sum);
+  }
   if (!named.empty()) line["sums"] = std::move(named);
   return line;
 }

@@ -1,5 +1,6 @@
 #include "trainer/protocol/sums_wire.h"
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -26,7 +27,9 @@ Result<ShardSums> ReadSums(WireReader& reader) {
   sums.correct = reader.Get<double>();
   if (reader.Get<std::uint8_t>() != 0) {
     sums.weight = reader.Get<double>();
-    if (*sums.weight < 0) return Invalid("sums with a negative weight");
+    if (!(*sums.weight >= 0) || !std::isfinite(*sums.weight)) {
+      return Invalid("sums with a weight that is no number from 0 on");
+    }
   }
   const auto count = reader.Get<std::uint16_t>();
   if (count > kMaxNamedSums) return Invalid("too many named sums");

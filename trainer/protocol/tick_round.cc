@@ -98,6 +98,12 @@ ShardSums SumShards(std::span<const ShardSums> by_shard) {
   return SumTree(by_shard, std::plus<ShardSums>());
 }
 
+bool MixesWeights(std::span<const ShardSums> by_shard) {
+  const auto weighs = [](const ShardSums& sums) { return sums.samples > 0 && sums.weight; };
+  const auto counts = [](const ShardSums& sums) { return sums.samples > 0 && !sums.weight; };
+  return std::ranges::any_of(by_shard, weighs) && std::ranges::any_of(by_shard, counts);
+}
+
 void TickRound::Begin(const ShardMap& map, int self, bool needs_buffers,
                       const std::vector<bool>& in_sync) {
   const auto ranks = static_cast<std::size_t>(map.world_size());
@@ -210,6 +216,7 @@ StateMismatch TickRound::MismatchOf(int rank, const StateDict& shape) const {
 TickOutcome TickRound::Outcome() const {
   CHECK(done(), "a tick has an outcome when all trailers are there");
   return {.sums = SumShards(sums_),
+          .mixes_weights = MixesWeights(sums_),
           .save = save_,
           .may_drain = may_drain_,
           .doublings = doublings_,

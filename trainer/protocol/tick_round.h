@@ -48,8 +48,9 @@ Result<Trailer> DecodeTrailer(std::span<const std::byte> bytes);
 
 // The result of a completed tick, equal on all members.
 struct TickOutcome {
-  ShardSums sums;      // over all shards, along the tree
-  ShardSpread spread;  // in a measured tick
+  ShardSums sums;              // over all shards, along the tree
+  bool mixes_weights = false;  // some shards have a weight, and others have samples only
+  ShardSpread spread;          // in a measured tick
   bool save = false;
   bool may_drain = false;
   std::optional<int> doublings;
@@ -63,6 +64,8 @@ struct TickOutcome {
 // Sums in double along the tree over shards, so that the result does not depend on the order of
 // arrival.
 ShardSums SumShards(std::span<const ShardSums> by_shard);
+// Whether some of the shards that have samples have a weight, and others none.
+bool MixesWeights(std::span<const ShardSums> by_shard);
 
 // Collects the parts of one tick other than the gradient: trailers and the buffers of shard 0. One
 // object serves all ticks in turn.

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -106,6 +107,20 @@ inline CommitWork CommitOf(const TickPlan& plan, const ShardSums& sums) {
           .buffers = {},
           .sums = sums,
           .measure = IsMeasured(plan)};
+}
+
+// The program receives this of it. `gradient`: the mean, where the program reads it.
+inline CommitTask TaskOf(const CommitWork& work, std::span<const float> gradient) {
+  return {.epoch = work.epoch,
+          .step = work.step,
+          .schedule_step = work.schedule_step,
+          .doublings = work.doublings,
+          .last_of_epoch = work.last_of_epoch,
+          .gradient = gradient,
+          .mean_factor = work.mean_factor,
+          .buffers = work.buffers.view,
+          .sums = work.sums,
+          .first = work.first};
 }
 
 struct CommitOutput {

@@ -102,6 +102,8 @@ void LearnerLoop::Start() {
 void LearnerLoop::FindFinalThenStart() {
   parts_.checkpointer.FindFinal(tasks_.Guard<Result<Manifest>>([this](Result<Manifest> final) {
     if (final) {
+      const Status same = CheckBase(*final, parts_.compute.info().base);
+      if (!same) return Fail(same.error());
       state_.own.applied_ticks = final->position.tick;
       return Complete(final->parameters_sha256);
     }

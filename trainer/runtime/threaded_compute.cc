@@ -16,20 +16,6 @@ Compute::DoneTick NodesOrNothing(std::function<void(TickOutput)> rest) {
   };
 }
 
-CommitTask TaskOf(const RunningCommit& commit) {
-  const CommitWork& work = commit.work;
-  return {.epoch = work.epoch,
-          .step = work.step,
-          .schedule_step = work.schedule_step,
-          .doublings = work.doublings,
-          .last_of_epoch = work.last_of_epoch,
-          .gradient = commit.gradient.view(),
-          .mean_factor = work.mean_factor,
-          .buffers = work.buffers.view,
-          .sums = work.sums,
-          .first = work.first};
-}
-
 }  // namespace
 
 ThreadedCompute::ThreadedCompute(EventLoop& loop, ProgramThread& thread,
@@ -104,7 +90,7 @@ void ThreadedCompute::Commit(CommitWork work, Done<CommitOutput> done) {
                     }};
   Enqueue(std::move(change), [this, commit]() -> Result<Work> {
     place_->Begin(*commit);
-    return TaskOf(*commit);
+    return TaskOf(commit->work, commit->gradient.view());
   });
 }
 

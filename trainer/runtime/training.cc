@@ -1,6 +1,7 @@
 #include "trainer/runtime/training.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/check.h"
 #include "base/format.h"
@@ -158,7 +159,7 @@ void Training::CommitWhenComplete() {
   // All switch at the same tick; a member that catches up starts again there.
   if (!outcome.announced && MustWaitForThoseBehind()) return;
   ticks.NoteComplete();
-  if (HasTooManySums(outcome)) return;
+  if (RefusesSums(outcome)) return;
   if (catch_up_) return OnMissed(outcome);
   if (!outcome.differing.empty() && DiffersFromOthers(outcome.differing)) return;
   // Shards of states that differ are unequal, which says nothing of the data.
@@ -184,10 +185,22 @@ std::optional<EvaluationTask> Training::EvaluationEndedBy(const TickOutcome& out
 }
 
 // All members fail alike. One program reports them, so it is at fault, not a learner.
-bool Training::HasTooManySums(const TickOutcome& outcome) {
+bool Training::RefusesSums(const TickOutcome& outcome) {
   ShardSums total = outcome.sums;
+  bool mixed = outcome.mixes_weights;
   const TickPlan& plan = ticks_.plan();
-  if (plan.kind == TickKind::kEvaluate) total = parts_.state.metrics.evaluation() + total;
+  if (plan.kind == TickKind::kEvaluate) {
+    const ShardSums& before = parts_.state.metrics.evaluation();
+    mixed |= MixesWeights(std::array{before, total});
+    total = before + total;
+  }
+  if (mixed) {
+    owner_.Fail({ErrorCode::kInvalid,
+                 Format("some batches of step {} have a weight and others have none: give each "
+                        "batch a weight, or none, in training and in evaluate",
+                        plan.step)});
+    return true;
+  }
   if (total.named.size() <= kMaxNamedSums) return false;
   owner_.Fail({ErrorCode::kInvalid,
                Format("the program reports {} named sums in step {}: at most {} are possible, over "

@@ -90,7 +90,7 @@ class Training final : public TickRunner::Owner, public CatchUp::Owner {
   // The result of the epoch's evaluation, if this tick was its last and the program wants it.
   std::optional<EvaluationTask> EvaluationEndedBy(const TickOutcome& outcome) const;
   // Whether the learner has failed for that.
-  bool HasTooManySums(const TickOutcome& outcome);
+  bool RefusesSums(const TickOutcome& outcome);
   bool DiffersFromOthers(const std::vector<int>& differing);
   void FailForShard(const SpotCheck& unequal);
   void OnCommitted(const TickOutcome& outcome);

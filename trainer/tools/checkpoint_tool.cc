@@ -133,6 +133,9 @@ Json ToJson(const Found& found) {
                  {"logicalShards", manifest.job.logical_shards},
                  {"framework", manifest.framework},
                  {"parametersSha256", manifest.parameters_sha256}});
+    if (const BaseModel& base = manifest.job.base; !base.sha256.empty()) {
+      json["base"] = {{"sha256", base.sha256}, {"name", base.name}};
+    }
   }
   return json;
 }
@@ -203,6 +206,12 @@ Result<int> Export(const fs::path& folder, const fs::path& file, bool as_json, s
           << " is passed over: " << (found.problem.empty() ? state.error().message : found.problem)
           << '\n';
       continue;
+    }
+    const BaseModel& base = found.manifest->job.base;
+    if (!found.is_final() && !base.sha256.empty()) {
+      err << Format(
+          "{} has only what is trained: its base, {} ({}), is frozen, and each learner has it\n",
+          found.stored.name, base.name.empty() ? "without a name" : base.name, base.sha256);
     }
     const fs::path to = fs::absolute(file);
     FileStore store(to.parent_path());

@@ -546,6 +546,16 @@ TEST_F(PliantTest, WrongSumsAreNamed) {
   }
 }
 
+TEST_F(PliantTest, SumsWithoutValuesNeedThoseOfADevice) {
+  Start();
+  ASSERT_EQ(Next().kind, PLIANT_TRAIN);
+  const char* const names[] = {"a"};
+  const pliant_sums sums = {.struct_size = sizeof sums, .count = 1, .names = names};
+  ASSERT_EQ(pliant_report_sums(learner_, &sums), PLIANT_OK);
+  EXPECT_EQ(pliant_shard_done(learner_, 1, 0, 0), PLIANT_ORDER);
+  EXPECT_THAT(pliant_last_error(), HasSubstr("the values of the named sums are missing"));
+}
+
 // Its batch grows by the noise of samples, which says nothing of tokens.
 TEST_F(PliantTest, AGrowingBatchRefusesWeights) {
   const std::pair<const char*, const char*> grows[] = {{"PLIANT_BATCH_MODE", "FromState"},

@@ -79,13 +79,13 @@ TEST(FinalLayout, ATensorThatIsTooLargeHasAFileOfItsOwn) {
                           "model-00003-of-00003.safetensors: c", "model.safetensors.index.json:"));
 }
 
-TEST(FinalLayout, NamesAreThoseOfTheFrameworkAndTheRestIsLeftOut) {
+TEST(FinalLayout, NamesAreThoseOfTheFrameworkAndTheRestIsApart) {
   const Model model({"base.lora_A.default", "other"});
   const Model home({"base.weight"});
   const FinalLayout some{.stem = "adapter_model",
                          .names = {{{"model.base.lora_A.default", "base.lora_A"}}}};
   EXPECT_THAT(NamesOf(FinalFiles(FinalModelOf(model.state(), some, home.state()), some)),
-              ElementsAre("adapter_model.safetensors: base.lora_A"));
+              ElementsAre("adapter_model.safetensors: base.lora_A", "further.safetensors: other"));
   EXPECT_THAT(NamesOf(FinalFiles(FinalModelOf(model.state(), {}, home.state()), {})),
               ElementsAre("model.safetensors: base.lora_A.default base.weight other"))
       << "with what is at home";

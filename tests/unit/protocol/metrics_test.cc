@@ -1,6 +1,8 @@
 #include "trainer/protocol/metrics.h"
 
+#include <algorithm>
 #include <cmath>
+#include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -79,6 +81,20 @@ TEST(Metrics, MeansAreByWeightAndTheRateIsBySamples) {
     EXPECT_THAT(*line, HasSubstr(part));
   }
   EXPECT_EQ(metrics.loss(), 2);
+}
+
+TEST(Metrics, ALineHasAsManySumsAsAStepMayHave) {
+  MetricsAccumulator metrics;
+  std::optional<std::string> line;
+  for (Tick tick = 0; tick < 3; ++tick) {
+    MetricsAccumulator::Commit commit = CommitOf(tick, tick * 250ms);
+    for (std::size_t i = 0; i < kMaxNamedSums; ++i) {
+      commit.sums.named["step" + std::to_string(tick) + "-" + std::to_string(i)] = 1;
+    }
+    line = metrics.OnCommit(commit);
+  }
+  ASSERT_TRUE(line);
+  EXPECT_EQ(std::ranges::count(*line, '-'), kMaxNamedSums);
 }
 
 TEST(Metrics, AMeanOverNothingIsLeftOut) {

@@ -1,5 +1,9 @@
 #include "trainer/protocol/tick_round.h"
 
+#include <array>
+#include <limits>
+#include <map>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -29,6 +33,32 @@ TickRound RoundOf(const ShardMap& map, int self, bool needs_buffers,
   TickRound round;
   round.Begin(map, self, needs_buffers, in_sync);
   return round;
+}
+
+TEST(TickRound, KnowsWhetherSomeShardsWeighAndOthersDoNot) {
+  const ShardSums plain{.samples = 2};
+  const ShardSums weighed{.samples = 2, .weight = 0};
+  const ShardSums empty;
+  EXPECT_FALSE(MixesWeights(std::array{plain, plain, empty}));
+  EXPECT_FALSE(MixesWeights(std::array{weighed, empty, weighed})) << "one without samples";
+  EXPECT_TRUE(MixesWeights(std::array{weighed, plain}));
+}
+
+TEST(Trailer, WithASumThatNobodyMaySendIsRefused) {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  std::map<std::string, double> many;
+  for (std::size_t i = 0; i <= kMaxNamedSums; ++i) many["n" + std::to_string(i)] = 1;
+  const ShardSums wrong[] = {{.samples = 1, .weight = -1},
+                             {.samples = 1, .weight = kNan},
+                             {.samples = 1, .weight = kInfinity},
+                             {.samples = 1, .named = many},
+                             {.samples = 1, .named = {{"two words", 1}}},
+                             {.samples = 1, .named = {{"loss", 1}}}};
+  for (const ShardSums& sums : wrong) {
+    const Trailer trailer{.shards = {{.shard = 0, .sums = sums}}};
+    EXPECT_FALSE(DecodeTrailer(EncodeTrailer(trailer).view));
+  }
 }
 
 TEST(Trailer, TravelsInAFrame) {

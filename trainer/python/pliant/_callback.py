@@ -20,7 +20,8 @@ class Callback:
         """Called when the callback is added. Register its state here."""
 
     def on_train_begin(self) -> None:
-        """Called before the first step that this learner takes part in. Its state is loaded."""
+        """Called before the first step, and before a state of others or of a checkpoint is loaded:
+        what it changes in registered state is what a new training begins with."""
 
     def on_train_batch_end(self, step: Step) -> None:
         """Called after each commit. What it changes still belongs to the step."""

@@ -80,14 +80,13 @@ class Elastic(FrameworkPart, Generic[StepT]):
         self._loss_is_mean = loss_is_mean
         self._counters = Counters()
         self._started = False
-        self._begun = False  # the first step of this learner
+        self._epoch_ends = False  # with the present commit or evaluation, or the training does
         self._returns = False  # where it would exit because it must leave
         self._steps_taken = 0  # in total, as far as this process has seen them
         self._step = 0
         self._epoch = 0
         self._doublings = 0  # of the batch, in the last commit
         self._report = ShardReport()  # of the current shard
-        self._weighs: bool | None = None  # whether batches have weights; None: not known yet
         self._first = self.job.alone
         self.ending: Ending | None = None
         self._callbacks = Callbacks()
@@ -181,6 +180,8 @@ class Elastic(FrameworkPart, Generic[StepT]):
         try:
             self._notices.what_a_batch_is()
             self._guard.at_close(self._release)
+            for callback in self._callbacks:
+                callback.on_train_begin()
             self._prepare()
             self._learner.start()
             while True:
@@ -189,10 +190,6 @@ class Elastic(FrameworkPart, Generic[StepT]):
                     return self._end(work)
                 self._notices.where_it_goes_on(work.step)
                 self._own_batches.begin_step(work.step)
-                if step is None and not self._begun:
-                    self._begun = True
-                    for callback in self._callbacks:
-                        callback.on_train_begin()
                 step = self._make_step(work)
                 yield step
                 ending, step = step._finish(), None
@@ -269,12 +266,6 @@ class Elastic(FrameworkPart, Generic[StepT]):
         report = self._report
         if not report.loss_is_known:
             self._notices.no_loss_is_reported()
-        weighs = report.weight is not None
-        if self._weighs not in (None, weighs):
-            raise InvalidProgram(
-                "some batches have a weight and others have none: give each batch a weight, or none"
-            )
-        self._weighs = weighs
         self._answer(shard, report)
 
     def _answer(self, shard: Shard, report: ShardReport) -> None:
@@ -301,6 +292,7 @@ class Elastic(FrameworkPart, Generic[StepT]):
         evaluation = Evaluation.of(evaluated)
         for callback in self._callbacks:
             callback.on_test_end(evaluation)
+        self._epoch_ends = True
         self._own_batches.state_changed()
         self._save()
         self._stop_if_asked()
@@ -316,6 +308,7 @@ class Elastic(FrameworkPart, Generic[StepT]):
             callback.on_train_batch_end(step)
             if step.last_of_epoch:
                 callback.on_epoch_end(step.epoch)
+        self._epoch_ends = step.last_of_epoch or self.stopping
         self._save()
         self._stop_if_asked()
         self._learner.committed(taken=taken)

@@ -1,6 +1,7 @@
 """One optimizer step, as a program sees it."""
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -72,16 +73,16 @@ class Step:
     @property
     def weight(self) -> float:
         """Sum of the weights of the global batch; without weights, its samples. Available when
-        `loss` is; 0 if other learners completed the step."""
+        `loss` is."""
         commit = self._result()
-        return commit.totals.weight if commit else 0.0
+        return commit.totals.weight if commit else math.nan
 
     @property
     def sums(self) -> Mapping[str, float]:
         """The named sums over the global batch (`log`), equal on all learners. Available when
-        `loss` is; empty if other learners completed the step."""
+        `loss` is; each is NaN if other learners completed the step."""
         commit = self._result()
-        return commit.totals.named if commit else {}
+        return commit.totals.named if commit else defaultdict(lambda: math.nan)
 
     def log(self, **sums: Any) -> None:
         """Adds these numbers of the current batch to named sums over the global batch: `sums` after

@@ -159,7 +159,7 @@ class EarlyStopping(Callback):
     def set_elastic(self, elastic: Elastic[Any]) -> None:
         if not elastic.evaluates:
             raise InvalidProgram("EarlyStopping needs evaluations: give test data")
-        elastic.register("pliant.early_stopping", self)
+        elastic.register(f"pliant.early_stopping.{self._monitor}", self)
         self._stop = elastic.stop
 
     def state_dict(self) -> dict[str, Any]:

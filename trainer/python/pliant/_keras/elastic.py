@@ -87,7 +87,6 @@ class KerasElastic(Elastic[KerasStep]):
         self._state.others.add("pliant", self._counters)
         self._gradients = Gradients(self._state.parameters)
         self._handed_in = False
-        self._last_of_epoch = False  # no commit yet: those that resume may evaluate first
 
     def _add_state(self, name: str, what: Stateful) -> None:
         self._state.others.add(name, what)
@@ -185,7 +184,6 @@ class KerasElastic(Elastic[KerasStep]):
 
     def _enter_commit(self, commit: Commit) -> None:
         self._position(commit)
-        self._last_of_epoch = commit.last
         self._gradients.set_reduced(commit)
         self._set_seeds(mix(self.plan.seed, commit.step))
 
@@ -217,7 +215,7 @@ class KerasElastic(Elastic[KerasStep]):
         return self._gradients.finite()
 
     def _save(self) -> None:
-        if self._last_of_epoch:
+        if self._epoch_ends:
             self._state.check_frozen()
         self._state.save()
 

@@ -111,10 +111,11 @@ class TorchElastic(Elastic[TorchStep]):
             base=self._state.home.base(),
         )
         self._model = model
-        self._layout = layout_of(model, self._state.saved)
+        self._layout = layout_of(model, self._state.saved, settings.frozen)
         self._optimizers = self._state.optimizers
         self._unscaled: set[int] = set()  # optimizers whose gradients are, in this commit
-        self._last_of_epoch = False
+        self._stepped: set[int] | None = None  # parameters that this commit changes; None: all
+        self._was_finite: bool | None = None  # the gradient, before it was clipped; None: it is not
         self._train = Batches(train_data, train_size, settings.collate_fn, self.plan)
         of_test = settings.test_collate_fn or settings.collate_fn
         self._test = Batches(test_data, test_size, of_test, self.plan) if test_size else None
@@ -234,19 +235,22 @@ class TorchElastic(Elastic[TorchStep]):
 
     def _enter_commit(self, commit: Commit) -> None:
         self._position(commit)
-        self._last_of_epoch = commit.last
         self._unscaled.clear()
+        self._was_finite = None
         self._gradients.set_reduced(commit)
         seed_all(mix(self.plan.seed, commit.step))
 
     def _commit(self, commit: Commit, optimizer: str | None, max_norm: float | None) -> bool:
         chosen = self._optimizers.chosen(optimizer)
+        self._stepped = self._optimizers.parameters_of(chosen)
         scaler = self._settings.scaler
         if not self._judge(commit, scaled=scaler is not None):
+            if scaler is not None and self._unscaled:
+                scaler.update(scaler.get_scale())  # forgets the step, and keeps its scale
             return False
         self._unscale(chosen)
         if max_norm is not None:
-            self._gradients.clip(max_norm)
+            self._gradients.clip(max_norm, self._stepped)
         assert self._optimizer_steps is not None
         with self._optimizer_steps.allowed():
             take_steps(chosen, scaler)
@@ -261,22 +265,29 @@ class TorchElastic(Elastic[TorchStep]):
                 scaler.unscale_(optimizer)
 
     def _clip(self, max_norm: float) -> float:
-        self._unscale(self._optimizers)
+        self._before_clip()
         return self._gradients.clip(max_norm)
 
     def _clip_value(self, limit: float) -> None:
-        self._unscale(self._optimizers)
+        self._before_clip()
         self._gradients.clip_value(limit)
+
+    def _before_clip(self) -> None:
+        if self._was_finite is None:
+            self._was_finite = self._gradients.finite()
+        self._unscale(self._optimizers)
 
     def _learning_rate(self) -> float | None:
         rate = next(iter(self._optimizers)).param_groups[0].get("lr")
         return None if rate is None else float(rate)
 
     def _gradient_is_finite(self) -> bool:
-        return self._gradients.finite()
+        if self._was_finite is not None:
+            return self._was_finite
+        return self._gradients.finite(self._stepped)
 
     def _save(self) -> None:
-        if self._last_of_epoch:  # also after the evaluation
+        if self._epoch_ends:
             self._state.home.check_content()
         self._gradients.save()
         self._state.save()
@@ -285,7 +296,10 @@ class TorchElastic(Elastic[TorchStep]):
         self._state.restore_buffers()
 
     def _load_final(self) -> None:
-        load_final_model(self._state.saved, self._layout.names, self.job.checkpoint_dir)
+        state = self._state
+        load_final_model(
+            state.saved, self._layout.names, state.home.tensors, self.job.checkpoint_dir
+        )
 
     def _release(self) -> None:
         if self._workers is not None:

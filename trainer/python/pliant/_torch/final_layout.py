@@ -8,7 +8,9 @@ from typing import Any
 
 import torch
 
+from .._final_files import FURTHER
 from .._say import say
+from .._settings import Frozen
 from ..errors import InvalidProgram
 from .libraries import is_hugging_face, is_peft, own_text
 
@@ -21,10 +23,18 @@ class FinalLayout:
     files: Mapping[str, str] = field(default_factory=dict)  # texts, by file
 
 
-def layout_of(model: torch.nn.Module, tensors: Mapping[str, torch.Tensor]) -> FinalLayout:
-    """`tensors`: the model's parameters and saved buffers, by name."""
+def layout_of(
+    model: torch.nn.Module, tensors: Mapping[str, torch.Tensor], frozen: Frozen | None
+) -> FinalLayout:
+    """`tensors`: the model's parameters and saved buffers, by name. `frozen`: the setting."""
     if is_peft(model):
-        return _of_peft(model, tensors)
+        try:
+            return _of_peft(model, tensors)
+        except InvalidProgram as refused:
+            if frozen != "sent":
+                raise
+            say(f"final/ has all tensors, and is not read by PEFT: {refused}")
+            return FinalLayout()
     if is_hugging_face(model):
         return FinalLayout(files=_configuration(model))
     return FinalLayout()
@@ -63,11 +73,11 @@ def _of_peft(model: Any, tensors: Mapping[str, torch.Tensor]) -> FinalLayout:
                 "the script"
             )
         names[name] = exported
-    left_out = sorted(name for name, t in tensors.items() if t.requires_grad and name not in names)
-    if left_out:
+    apart = sorted(name for name, t in tensors.items() if t.requires_grad and name not in names)
+    if apart:
         say(
-            f"{', '.join(left_out[:5])}{' ...' if len(left_out) > 5 else ''} is trained, but no "
-            f"part of the adapter {adapter}: checkpoints have it, final/ has not"
+            f"{', '.join(apart[:5])}{' ...' if len(apart) > 5 else ''} is trained, but no part of "
+            f"the adapter {adapter}: PEFT does not read it, it is in final/{FURTHER}"
         )
     config = copy.deepcopy(model.peft_config[adapter])
     config.inference_mode = True

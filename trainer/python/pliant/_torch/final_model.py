@@ -1,11 +1,12 @@
-"""Reads the final model of a job, which is stored next to its checkpoints."""
+"""The final model of a job as tensors of PyTorch."""
 
-import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 
+from .. import _final_files
 from ..errors import PliantError
 
 _DTYPES = {
@@ -15,45 +16,41 @@ _DTYPES = {
 }  # fmt: skip
 
 
+def _tensor(data: bytes, dtype: str, shape: Any) -> torch.Tensor:
+    kind = _DTYPES[dtype]
+    if not data:
+        return torch.empty(shape, dtype=kind)
+    return torch.frombuffer(bytearray(data), dtype=kind).reshape(shape)
+
+
 def read_safetensors(path: Path) -> dict[str, torch.Tensor]:
-    """All tensors of a safetensors file (a length, a header in JSON, the bytes)."""
-    data = bytearray(path.read_bytes())
-    length = int.from_bytes(data[:8], "little")
-    header = json.loads(data[8 : 8 + length])
-    tensors = {}
-    for name, entry in header.items():
-        if name == "__metadata__":
-            continue
-        begin, end = entry["data_offsets"]
-        dtype, shape = _DTYPES[entry["dtype"]], entry["shape"]
-        if begin == end:
-            tensors[name] = torch.empty(shape, dtype=dtype)
-            continue
-        # A copy: the offset in the file may not be aligned for this type.
-        part = torch.frombuffer(data[8 + length + begin : 8 + length + end], dtype=dtype)
-        tensors[name] = part.reshape(shape)
-    return tensors
+    return _final_files.read_safetensors(path, _tensor)
 
 
 def load_final_model(
-    tensors: Mapping[str, torch.Tensor], names: Mapping[str, str] | None, checkpoint_dir: str
+    tensors: Mapping[str, torch.Tensor],
+    names: Mapping[str, str] | None,
+    home: Collection[str],
+    checkpoint_dir: str,
 ) -> None:
-    """Loads the final model into these tensors, in a learner that joined after the training was
-    complete. `names`: those in the files, by name of a tensor; None: they are the same, and all
-    tensors are there."""
-    folder = Path(checkpoint_dir) / "final"
-    ours = {name: name for name in tensors} if names is None else {t: o for o, t in names.items()}
-    missing = set(ours)
-    try:
-        listed = json.loads((folder / "manifest.json").read_text())["files"]
-        for name in (file["name"] for file in listed):
-            if not name.endswith(".safetensors"):
-                continue
-            for theirs, value in read_safetensors(folder / name).items():
-                with torch.no_grad():
-                    tensors[ours[theirs]].copy_(value)
-                missing.discard(theirs)
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
-        raise PliantError(f"the final model cannot be loaded from {folder}: {error}") from error
+    """Loads the final model into these tensors. `names`: those in the files, by name of a tensor;
+    None: they are the same. `home`: the tensors that may be missing there, as this process has
+    them."""
+    ours = {theirs: name for name, theirs in (names or {}).items()}
+    missing = set(tensors)
+    for file, values in _final_files.read_final(checkpoint_dir, _tensor):
+        for theirs, value in values.items():
+            own = names is None or file == _final_files.FURTHER
+            name = theirs if own else ours.get(theirs, "")
+            if name not in tensors or tensors[name].shape != value.shape:
+                raise PliantError(f"{file} in {checkpoint_dir} is of another model: it has {theirs}")
+            with torch.no_grad():
+                tensors[name].copy_(value)
+            missing.discard(name)
+    if names is not None:
+        missing -= set(home)
     if missing:
-        raise PliantError(f"{folder} is of another model: it lacks {sorted(missing)[:10]}")
+        raise PliantError(
+            f"the final model in {checkpoint_dir} is of another model: it lacks "
+            f"{', '.join(sorted(missing)[:10])}"
+        )

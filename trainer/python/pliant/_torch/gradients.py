@@ -2,7 +2,7 @@
 
 import ctypes
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
 import torch
@@ -297,20 +297,24 @@ class Gradients:
             self._copied.mul_(factor)
         return self._copied
 
-    def clip(self, max_norm: float) -> float:
-        """Scales the parameters' gradients as torch.nn.utils.clip_grad_norm_ does, and returns
-        their norm before that. That function's norm has other bits with each number of threads and
+    def clip(self, max_norm: float, among: Collection[int] | None = None) -> float:
+        """Scales the gradients of the parameters, or of those with these ids, as
+        torch.nn.utils.clip_grad_norm_ does, and returns their norm before that. That function's norm has other bits with each number of threads and
         on each device; this one has not."""
-        held = [None if p.grad is None else _dense(p.grad) for p in self._parameters]
+        clipped = [
+            None if p.grad is None or (among is not None and id(p) not in among) else p.grad
+            for p in self._parameters
+        ]
+        held = [None if gradient is None else _dense(gradient) for gradient in clipped]
         on_gpu = any(gradient is not None and gradient.is_cuda for gradient in held)
         norm = self._learner.gradient_norm(
             _addresses(held), device=_native.CUDA if on_gpu else _native.CPU
         )
         scale = max_norm / (norm + _NORM_EPSILON)
         if not scale >= 1:
-            for parameter in self._parameters:
-                if parameter.grad is not None:
-                    parameter.grad.mul_(scale)
+            for gradient in clipped:
+                if gradient is not None:
+                    gradient.mul_(scale)
         return norm
 
     def clip_value(self, limit: float) -> None:
@@ -318,13 +322,19 @@ class Gradients:
             if parameter.grad is not None:
                 parameter.grad.clamp_(-limit, limit)
 
-    def finite(self) -> bool:
-        """Whether the reduced gradient is finite."""
+    def finite(self, among: Collection[int] | None = None) -> bool:
+        """Whether the reduced gradient of the parameters, or of those with these ids, is finite.
+        Before it is clipped: an infinite element may be clipped to a finite one."""
         # Fast, and almost always sufficient. A large gradient may overflow the float dot product;
         # the sum in double does not overflow.
         if torch.isfinite(torch.dot(self._reduced, self._reduced)):
             return True
-        return bool(torch.isfinite(self._reduced.sum(dtype=torch.float64)))
+        views = _views(self._reduced, self._parameters)
+        return all(
+            bool(torch.isfinite(view.sum(dtype=torch.float64)))
+            for parameter, view in zip(self._parameters, views, strict=True)
+            if among is None or id(parameter) in among
+        )
 
     def clear(self) -> None:
         for parameter in self._parameters:

@@ -4,6 +4,7 @@ import dataclasses
 from typing import Any
 
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler, SequentialSampler
+from torch.utils.data.distributed import DistributedSampler
 
 from .._say import say
 from .._settings import TorchSettings
@@ -12,7 +13,7 @@ from ..errors import InvalidProgram
 
 def take_apart(train_data: Any, settings: TorchSettings) -> tuple[Any, bool, TorchSettings]:
     """The data set, whether it is read in order, and the settings, completed by those of the
-    loaders. A setting that both have must be equal."""
+    loaders. Where both say something, the setting counts; but sizes of batches must agree."""
     changes: dict[str, Any] = {}
     in_order = False
     if isinstance(train_data, DataLoader):
@@ -23,7 +24,7 @@ def take_apart(train_data: Any, settings: TorchSettings) -> tuple[Any, bool, Tor
         _check(settings.test_data, "test")
         changes |= {
             "test_data": settings.test_data.dataset,
-            "test_collate_fn": settings.test_data.collate_fn,
+            "test_collate_fn": settings.test_collate_fn or settings.test_data.collate_fn,
         }
     return train_data, in_order, dataclasses.replace(settings, **changes)
 
@@ -33,15 +34,9 @@ def _check(loader: DataLoader[Any], what: str) -> bool:
     whether it reads the data set in order."""
     whole = type(loader.batch_sampler) is BatchSampler
     sampler = loader.sampler if whole else loader.batch_sampler
-    shuffles = (
-        type(sampler) is RandomSampler
-        and not sampler.replacement
-        and sampler.num_samples == len(sampler.data_source)
-    )
-    if what == "training" and whole and type(sampler) is SequentialSampler:
-        return True
-    if whole and (shuffles or what == "test"):
-        return False
+    if whole and _reads_all(sampler, loader.dataset):
+        shuffles = type(sampler) is RandomSampler or getattr(sampler, "shuffle", False)
+        return not shuffles
     if loader.batch_size is None and loader.batch_sampler is None:
         raise InvalidProgram(
             f"the DataLoader of the {what} data makes no batches (batch_size=None): give its "
@@ -52,6 +47,18 @@ def _check(loader: DataLoader[Any], what: str) -> bool:
         "process, but each learner must know its samples by their numbers. Give a dataset that has "
         "the wanted samples, in their proportions, and shuffle=True"
     )
+
+
+def _reads_all(sampler: Any, dataset: Any) -> bool:
+    """Whether it reads each sample of the data set once an epoch, on all processes together."""
+    if type(sampler) is DistributedSampler:
+        return sampler.dataset is dataset
+    if type(sampler) is RandomSampler and (
+        sampler.replacement or sampler.num_samples != len(dataset)
+    ):
+        return False
+    plain = type(sampler) in (RandomSampler, SequentialSampler)
+    return plain and len(sampler.data_source) == len(dataset)
 
 
 def _settings_of(loader: DataLoader[Any], settings: TorchSettings) -> dict[str, Any]:
@@ -70,8 +77,13 @@ def _settings_of(loader: DataLoader[Any], settings: TorchSettings) -> dict[str, 
 
 def _sizes_of(size: int | None, settings: TorchSettings) -> dict[str, Any]:
     """The loader's batches are global batches, or micro-batches if `batch_size` is given."""
-    if settings.batch_size is None:
+    batch, shards = settings.batch_size, settings.logical_shards
+    if batch is None:
         return {"batch_size": size}
-    if settings.batch_size == size or settings.logical_shards or settings.micro_batch_size:
-        return {}
-    return {"micro_batch_size": size}
+    micro = settings.micro_batch_size or (batch // shards if shards else None)
+    if batch != size and micro not in (None, size):
+        raise InvalidProgram(
+            f"batches of the DataLoader have {size} samples: that is neither the batch_size of "
+            f"{batch} nor that of a micro-batch, {micro}: leave one of them out"
+        )
+    return {} if batch == size or micro else {"micro_batch_size": size}

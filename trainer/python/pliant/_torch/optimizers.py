@@ -1,7 +1,7 @@
 """The optimizers of a training: one, or several by name, as in a GAN."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -55,6 +55,17 @@ class Optimizers:
             if known
             else f"commit({name!r}): the training has one optimizer, without a name; call commit()"
         )
+
+    def parameters_of(self, chosen: Iterable[torch.optim.Optimizer]) -> set[int] | None:
+        """The ids of the parameters that these step. None: all."""
+        if len(self._by_name) == 1:
+            return None
+        return {
+            id(each)
+            for optimizer in chosen
+            for group in optimizer.param_groups
+            for each in group["params"]
+        }
 
     # ---- Their state, while it trains ----
 
