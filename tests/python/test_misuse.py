@@ -444,6 +444,38 @@ class ProcessTest(unittest.TestCase):
                 self.assertEqual(ended[3 - where], "")
 
 
+class ImportTest(unittest.TestCase):
+    def test_an_import_changes_nothing_in_the_process(self):
+        script = (
+            "import os, signal, sys\n"
+            "def seen(): return dict(os.environ), sys.excepthook, sys.path[:], signal.getsignal(signal.SIGTERM)\n"
+            "before = seen()\nimport pliant\npliant.Callback, pliant.InvalidProgram\n"
+            "assert seen() == before, 'changed'\n"
+            "assert not {'torch', 'keras', 'numpy'} & set(sys.modules), 'a framework is imported'\n"
+        )
+        subprocess.run([sys.executable, "-B", "-c", script], check=True)
+
+    def test_threads_of_frameworks_are_those_of_the_environment(self):
+        from pliant._threads import threads_of
+
+        flag = "--xla_cpu_multi_thread_eigen=false"
+        cases = [
+            ("tensorflow", {"TF_NUM_INTRAOP_THREADS": "3"}, 3, ""),
+            ("tensorflow", {}, os.cpu_count(), "set TF_NUM_INTRAOP_THREADS=1 and TF_NUM_INTEROP_THREADS=1"),
+            ("tensorflow", {"TF_NUM_INTRAOP_THREADS": "many"}, os.cpu_count(), "set TF_NUM_INTRAOP_THREADS=1"),
+            ("jax", {"XLA_FLAGS": f"--a {flag}"}, 1, ""),
+            ("jax", {"OMP_NUM_THREADS": "1"}, os.cpu_count(), f"set XLA_FLAGS={flag}"),
+            ("torch", {"OMP_NUM_THREADS": "2"}, 2, ""),
+        ]
+        for backend, environment, threads, said in cases:
+            told = io.StringIO()
+            with self.subTest(backend=backend, environment=environment), mock.patch.dict(os.environ, environment, clear=True):
+                with contextlib.redirect_stderr(told):
+                    self.assertEqual(threads_of(backend, None), threads)
+                self.assertIn(said, told.getvalue())
+                self.assertEqual(bool(said), bool(told.getvalue()))
+
+
 class HelpTest(unittest.TestCase):
     def test_public_names_are_listed_and_explained(self):
         listed = dir(pliant)

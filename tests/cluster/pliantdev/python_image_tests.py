@@ -20,7 +20,8 @@ class ImageTest:
 
 
 def _keras(backend: str, image: Callable[[], str]) -> ImageTest:
-    return ImageTest(image, ("test_keras.py",), {"KERAS_BACKEND": backend})
+    environment = {"KERAS_BACKEND": backend, "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}
+    return ImageTest(image, ("test_keras.py",), environment)
 
 
 TESTS = {

@@ -13,7 +13,6 @@
 
 from typing import TYPE_CHECKING, Any
 
-from ._threads import settle_in_environment
 from .errors import Diverged, InvalidProgram, PliantError, TrainingFailed
 
 if TYPE_CHECKING:
@@ -66,9 +65,6 @@ _LAZY = {
     "request_learners": "._requests",
     "scale_learning_rate": "._torch.learning_rate",
 }
-
-
-settle_in_environment()
 
 
 def __dir__() -> list[str]:

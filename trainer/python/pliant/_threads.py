@@ -1,11 +1,11 @@
 """The number of threads of an operation on the CPU. The result depends on it.
 
 PyTorch's number can be set at any time. TensorFlow and JAX read the environment at their first
-computation, which is when a model is built, so the variables are set when pliant is imported.
+computation, which is when a model is built. To set it there would change a process that only
+imports this package, so the program or its image does, and a line says so otherwise.
 """
 
 import os
-import sys
 
 from ._checks import whole_of_text
 from ._say import say
@@ -13,20 +13,6 @@ from ._settings import THREADS_MAX
 from .errors import InvalidProgram
 
 _XLA_ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"
-_settled_late = False
-
-
-def settle_in_environment() -> None:
-    """Sets the variables that the environment does not set already."""
-    global _settled_late
-    named = "TF_NUM_INTRAOP_THREADS" in os.environ
-    _settled_late = "tensorflow" in sys.modules and not named
-    threads = os.environ.get("OMP_NUM_THREADS") or "1"
-    os.environ.setdefault("TF_NUM_INTRAOP_THREADS", threads)
-    os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
-    flags = os.environ.get("XLA_FLAGS", "")
-    if threads == "1" and "xla_cpu_multi_thread_eigen" not in flags:
-        os.environ["XLA_FLAGS"] = f"{flags} {_XLA_ONE_THREAD}".strip()
 
 
 def threads_from_environment() -> int:
@@ -43,12 +29,20 @@ def threads_from_environment() -> int:
 
 def threads_of(backend: str, asked: int | None) -> int:
     """The number of threads that the backend uses. `asked`: the program's setting."""
-    if backend != "tensorflow":
-        return asked or threads_from_environment()
-    if _settled_late:
-        say(
-            "import pliant before tensorflow and keras, or set TF_NUM_INTRAOP_THREADS: the "
-            "result depends on the number of threads of an operation"
-        )
-        return os.cpu_count() or 1
-    return int(os.environ["TF_NUM_INTRAOP_THREADS"])
+    if backend == "tensorflow":
+        named = os.environ.get("TF_NUM_INTRAOP_THREADS", "0")
+        if named.isdigit() and int(named) > 0:
+            return int(named)
+        return _all_threads("TF_NUM_INTRAOP_THREADS=1 and TF_NUM_INTEROP_THREADS=1")
+    if backend == "jax" and "xla_cpu_multi_thread_eigen" not in os.environ.get("XLA_FLAGS", ""):
+        return _all_threads(f"XLA_FLAGS={_XLA_ONE_THREAD}")
+    return asked or threads_from_environment()
+
+
+def _all_threads(remedy: str) -> int:
+    threads = os.cpu_count() or 1
+    say(
+        f"an operation uses all {threads} threads of this machine, and the result depends on their "
+        f"number: set {remedy} in the environment, as the learner image does, for the bits of a job"
+    )
+    return threads
