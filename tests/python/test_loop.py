@@ -128,6 +128,34 @@ class BatchesTest(Loop):
 
 
 class StreamTest(Loop):
+    def test_streams_of_shards_that_left_are_closed(self):
+        closed = []
+
+        class Closing:
+            def __len__(self):
+                return 96
+
+            def stream(self, shard, start):
+                try:
+                    yield from range(start, 96)
+                finally:
+                    closed.append((shard.index, shard.epoch))
+
+        reader = Streams(Closing(), 96, Plan(16, 4, 6, 0, seed=1), lambda _: None)
+        for step, shards, expected in (
+            (0, [0, 1, 2, 3], []),
+            (1, [0, 1], []),  # 2 and 3 may come back: their learner may be lost in this step
+            (1, [2], []),
+            (2, [0, 1], [(3, 0)]),
+            (3, [0, 1], [(2, 0)]),
+            (6, [1], [(0, 0), (1, 0)]),  # the next epoch
+        ):
+            for shard in shards:
+                epoch, within = divmod(step, 6)
+                reader.read([16 * within + 4 * shard + i for i in range(4)], epoch)
+            self.assertEqual(sorted(closed), expected, f"step {step}")
+            closed.clear()
+
     def test_each_sample_is_read_once_whoever_reads(self):
         for size, batch, shards in ((56, 16, 4), (50, 16, 16), (3, 8, 4), (64, 64, 1), (33, 8, 8)):
             plan = Plan(batch, shards, -(-size // batch), 0, seed=1)

@@ -28,6 +28,8 @@ _ENTRIES = (
     ("pliant.TensorBoard", "callbacks.py", "TensorBoard"),
     ("pliant.EarlyStopping", "callbacks.py", "EarlyStopping"),
     ("pliant.StreamShard", "_streams.py", "StreamShard"),
+    ("pliant.data.HuggingFace", "_data/hugging_face.py", "HuggingFace"),
+    ("pliant.data.WebDataset", "_data/web_dataset.py", "WebDataset"),
     ("pliant.Evaluation", "_evaluation.py", "Evaluation"),
     ("pliant.request_learners", "_requests.py", "request_learners"),
     ("pliant.scale_learning_rate", "_torch/learning_rate.py", "scale_learning_rate"),
@@ -41,7 +43,15 @@ _ENTRIES = (
     ("pliant.TrainingFailed", "errors.py", "TrainingFailed"),
 )
 
-_MADE_BY_USERS = {"FabricModel", "LambdaCallback", "ProgressBar", "TensorBoard", "EarlyStopping"}
+_MADE_BY_USERS = {
+    "EarlyStopping",
+    "FabricModel",
+    "HuggingFace",
+    "LambdaCallback",
+    "ProgressBar",
+    "TensorBoard",
+    "WebDataset",
+}
 
 _HEAD = """\
 # The Python API

@@ -31,7 +31,9 @@ TESTS = {
     "Keras over torch": _keras("torch", product.build_keras_test_image),
     "Keras over jax": _keras("jax", product.build_keras_test_image),
     "Hugging Face": ImageTest(
-        product.build_hugging_face_test_image, ("test_hugging_face.py",), {"HF_HUB_OFFLINE": "1"}
+        product.build_hugging_face_test_image,
+        ("test_hugging_face.py", "test_data_hugging_face.py", "test_data_elastic.py"),
+        {"HF_HUB_OFFLINE": "1"},
     ),
 }
 _PACKAGE = "/usr/local/lib/python3.13/dist-packages/pliant"

@@ -13,6 +13,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from . import data
 from .errors import Diverged, InvalidProgram, PliantError, TrainingFailed
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ __all__ = [
     "TensorBoard",
     "TrainingFailed",
     "attach",
+    "data",
     "request_learners",
     "scale_learning_rate",
 ]

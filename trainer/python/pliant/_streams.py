@@ -54,9 +54,12 @@ class Streams:
         self._seed_all = seed_all
         # By shard: the epoch, the number of samples read, the iterator of the rest.
         self._open: dict[int, tuple[int, int, Iterator[Any]]] = {}
+        self._step = (0, 0)  # epoch, and number of the step in it
 
     def read(self, places: Sequence[int], epoch: int) -> list[Any]:
         samples = []
+        if places:
+            self._let_go((epoch, places[0] // self._batch))
         for place in places:
             shard, start = self._find(place)
             rest = self._stream(shard, start, epoch)
@@ -70,6 +73,14 @@ class Streams:
                 ) from None
             self._open[shard] = (epoch, start + 1, rest)
         return samples
+
+    def _let_go(self, step: tuple[int, int]) -> None:
+        """Drops the streams that were not read in the step before: another learner has these
+        shards now, and a stream may hold much memory."""
+        if step != self._step:
+            self._step = step
+            begin = (step[0], step[1] * (self._batch // self._shards))
+            self._open = {each: was for each, was in self._open.items() if was[:2] >= begin}
 
     def _find(self, place: int) -> tuple[int, int]:
         """The shard of the sample at a place of the epoch, and its number in the shard's stream."""

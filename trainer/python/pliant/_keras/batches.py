@@ -6,6 +6,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from .._data.wrappers import remedy_for
 from .._learner import Plan
 from .._seeds import mix, seed_python
 from .._settings import Collate
@@ -47,9 +48,12 @@ def size_of(data: Any, what: str) -> int:
         )
     elif not hasattr(data, "__len__") or not (hasattr(data, "__getitem__") or is_stream(data)):
         raise InvalidProgram(
-            f"the {what} data ({type(data).__name__}) have no __len__ and __getitem__: samples are "
-            "assigned to learners by their index, so arrays or a map-style dataset are needed, or "
-            "a dataset with __len__ and stream(shard, start)"
+            f"the {what} data ({type(data).__name__}) have no __len__ and __getitem__: "
+            + (
+                remedy_for(data)
+                or "samples are assigned to learners by their index, so arrays or a map-style "
+                "dataset are needed, or a dataset with __len__ and stream(shard, start)"
+            )
         )
     else:
         size = len(data)

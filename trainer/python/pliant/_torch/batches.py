@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch.utils.data import TensorDataset, default_collate
 
+from .._data.wrappers import remedy_for
 from .._learner import Plan
 from .._seeds import mix
 from .._settings import Collate
@@ -39,9 +40,12 @@ def size_of(data: Any, what: str) -> int:
         )
     if not hasattr(data, "__len__"):
         raise InvalidProgram(
-            f"the {what} data ({type(data).__name__}) have no __len__: samples are assigned to "
-            "learners by their index, so a map-style dataset is needed (__len__ and __getitem__), "
-            "or one with __len__ and stream(shard, start)"
+            f"the {what} data ({type(data).__name__}) have no __len__: "
+            + (
+                remedy_for(data)
+                or "samples are assigned to learners by their index, so a map-style dataset is "
+                "needed (__len__ and __getitem__), or one with __len__ and stream(shard, start)"
+            )
         )
     iterable = isinstance(data, torch.utils.data.IterableDataset)
     if not is_stream(data) and (iterable or not hasattr(data, "__getitem__")):
