@@ -117,7 +117,7 @@ def main(kind, folder):
         Observed(data),
         epochs=int(os.environ["TOY_EPOCHS"]),
         num_workers=int(os.environ.get("TOY_WORKERS", "0")),
-        collate=collate,
+        collate_fn=collate,
     )
     for step in elastic.steps():
         for inputs, labels, numbers in step:
