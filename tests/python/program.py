@@ -1,10 +1,12 @@
-"""A user's script, as small as the tests need it: `program.py cnn|stream|replaced|transformer|tokens|adapter [fault]`. "stream" is
-the CNN on data that are read sequentially; it stops itself after a fifth of its epochs. "replaced" is a CNN that
-replaces its tensors by others, and registers an average. "tokens" weighs texts of 1 to 9 tokens by those that have a
-label; many have none. "adapter" is the same with a frozen table of 104 MB at home.
+"""A user's script, as small as the tests need it: `program.py cnn|steps|stream|replaced|transformer|tokens|adapter
+[fault]`. "steps" is the CNN, limited to seven steps for each of its epochs and evaluated after every nine; it asks for
+checkpoints. "stream" is the CNN on data that are read sequentially; it stops itself after a fifth of its epochs.
+"replaced" is a CNN that replaces its tensors by others, and registers an average. "tokens" weighs texts of 1 to 9
+tokens by those that have a label; many have none. "adapter" is the same with a frozen table of 104 MB at home.
 
-CNN and transformer have everything whose result could depend on which learner computes it: BatchNorm, dropout, augmentation
-that draws random numbers from python, numpy and torch, a schedule, clipping. TOY_EPOCHS sets the number of epochs. """
+CNN and transformer have everything whose result could depend on which learner computes it: BatchNorm, dropout,
+augmentation that draws random numbers from python, numpy and torch, a schedule, clipping. TOY_EPOCHS sets the number of
+epochs. """
 
 import copy
 import hashlib
@@ -231,6 +233,7 @@ def main(kind, fault):
         settings |= {"collate_fn": padded}
     if kind == "adapter":
         settings |= {"frozen": "at_home"}
+    settings |= {"max_steps": EPOCHS * 7, "evaluate_every": 9} if kind == "steps" else {"epochs": EPOCHS}
     if fault == "other base":
         model.table.weight.data[3, 5] += 1
     if fault == "meta":
@@ -253,7 +256,7 @@ def main(kind, fault):
 
     _gpus.held = lambda: GPUS
     elastic = pliant.attach(
-        model, optimizer, train, epochs=EPOCHS, test_data=test, evaluate=evaluate, **settings
+        model, optimizer, train, test_data=test, evaluate=evaluate, **settings
     )
     elastic.register("schedule", schedule)
     if kind == "replaced":
@@ -287,6 +290,8 @@ def main(kind, fault):
         if fault == "own step" and step.number == 2:
             optimizer.step()
         schedule.step()
+        if kind == "steps" and step.number % 20 == 10:
+            elastic.save_checkpoint()
         if kind == "replaced":
             model.average()
             registered.update(step)

@@ -57,6 +57,23 @@ class ElasticTest(ScenarioTest):
     def test_cnn_with_batch_norm_dropout_and_augmentation(self):
         self.resize_and_kill(program("cnn"))
 
+    def test_steps_in_place_of_epochs(self):
+        """1 -> 3 -> 2 learners; the first one dies. A checkpoint that the program asks for is written once."""
+        job, learners = self.running_job([0], program=program("steps"), epochs=10, shard_milliseconds=250)
+        learners += job.start_learners([1, 2])
+        job.plan(learners)
+        job.wait_for_members(learners)
+        learners[0].kill()
+        job.wait_for_members(learners[1:])
+        self.assert_completes(job, learners[1:])
+        tests = [line["step"] for line in job.metric_lines() if line["kind"] == "test"]
+        self.assertEqual(tests, [9, 18, 27, 36, 45, 54, 63, 70])
+        self.assertEqual({line["totalSteps"] for line in job.metric_lines()}, {70})
+        saved = [line["step"] for learner in learners for line in learner.logged("checkpoint")]
+        asked = [step for step in saved if step % 20 == 11]
+        self.assertEqual(sorted(set(asked)), sorted(asked), "by one learner each")
+        self.assertIn(51, asked)
+
     def test_state_that_is_replaced(self):
         """Replaced in the model or in registered state: it reaches joining learners, the others when one is lost, and
         checkpoints."""

@@ -70,6 +70,11 @@ class SettingsTest(Misuse):
             ({"epochs": 1.5}, f"epochs is 1.5: {whole} 1 to"),
             ({"epochs": True}, "epochs is True: it must be a whole"),
             ({"epochs": 0}, f"epochs is 0: {whole} 1 to"),
+            ({"epochs": None}, "epochs and max_steps are both None: give one of them, such as epochs=10"),
+            ({"max_steps": 0}, f"max_steps is 0: {whole} 1 to"),
+            ({"max_steps": 2.5}, f"max_steps is 2.5: {whole} 1 to"),
+            ({"evaluate_every": 0}, f"evaluate_every is 0: {whole} 1 to"),
+            ({"evaluate_every": 5}, "evaluate_every is 5, but test_data is None: give test data, or leave it out"),
             ({"batch_size": 16.0}, f"batch_size is 16.0: {whole} 1 to 4294967296"),
             ({"batch_size": "16"}, f"batch_size is '16': {whole} 1 to 4294967296"),
             ({"batch_size": -1}, f"batch_size is -1: {whole} 1 to 4294967296"),
@@ -118,7 +123,7 @@ class SettingsTest(Misuse):
         known = set(inspect.signature(pliant.attach).parameters)
         self.assertFalse(known & set(_foreign.REMEDIES), "a remedy for a name that exists would never be read")
         net = nn.Linear(6, 3)
-        with self.assertRaisesRegex(InvalidProgram, "pliant.attach needs epochs"):
+        with self.assertRaisesRegex(InvalidProgram, "epochs and max_steps are both None: give one"):
             pliant.attach(net, torch.optim.SGD(net.parameters(), lr=0.1), data())
 
     def test_data_that_are_no_data_set_are_refused(self):

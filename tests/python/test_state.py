@@ -275,7 +275,7 @@ class LanguageTest(unittest.TestCase):
                         names.append(name)
                         self.assertIn(f"\n    {name}: {limit}{meaning}\n", re.sub(r"\n {8}", " ", f"{pliant.attach.__doc__}\n"))
         self.assertEqual(list(shown), names)
-        for said in ("epochs: int", "batch_size: int | None = None", "overlap: bool = True",
+        for said in ("epochs: int | None = None", "batch_size: int | None = None", "overlap: bool = True",
                      "loss_reduction: Literal['mean', 'sum'] = 'mean'"):  # fmt: skip
             self.assertEqual(str(shown[said.partition(":")[0]]), said)
 

@@ -73,7 +73,7 @@ PROGRAM = {
     "next(pliant.attach(net, sgd, data, epochs=1).steps()).backward(torch.Tensor())": "",
     "next(pliant.attach(net, sgd, data, epochs=1).steps()).train(data)": '"TorchStep" has no attribute "train"',
     "next(pliant.attach(model, adam, data, epochs=1).steps()).train(data)": "",
-    "pliant.attach(net, sgd, data)": "No overload variant",
+    "pliant.attach(net, sgd, data, max_steps='1')": "No overload variant",
     "pliant.attach(net, sgd, data, 1)": "No overload variant",
     "pliant.attach(net, sgd, epochs=1)": "No overload variant",
     "pliant.attach(net, sgd, data, epochs='1')": "No overload variant",

@@ -121,7 +121,7 @@ class SimCompute final : public Compute {
   void AbortTick(std::function<void(TickOutput)> rest) override;
   void Commit(CommitWork work, Done<CommitOutput> done) override;
   void Evaluated(EvaluationTask evaluation, DoneStatus done) override;
-  bool wants_end() const override { return program_.wants_end(); }
+  ProgramWishes wishes() const override { return program_.wishes(); }
   void CopyState(StateSlice slice, Done<std::shared_ptr<const StateCopy>> done) override;
   void LoadState(std::shared_ptr<const StateCopy> state, DoneStatus done) override;
 

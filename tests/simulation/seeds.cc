@@ -22,11 +22,12 @@ using namespace std::chrono_literals;
 
 // References by data: many seeds share one reference.
 const Reference& ReferenceOf(const DataSpec& data, const Habits& habits) {
-  static std::map<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, int, int, Habits>,
+  static std::map<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t,
+                             std::uint64_t, int, int, Habits>,
                   Reference>
       known;
-  const auto key = std::tuple(data.train_samples, data.test_samples, data.epochs,
-                              data.logical_shards, data.max_doublings, habits);
+  const auto key = std::tuple(data.train_samples, data.test_samples, data.epochs, data.max_steps,
+                              data.evaluate_every, data.logical_shards, data.max_doublings, habits);
   const auto found = known.find(key);
   if (found != known.end()) return found->second;
   return known.emplace(key, ComputeReference(*Schedule::Make(data), habits)).first->second;
@@ -61,6 +62,17 @@ void MayGrow(std::uint64_t seed, JobSpec& job) {
   if (HashWords({seed, 3}) % 6 != 0 || job.reproducibility != Reproducibility::kBitwise) return;
   job.data.train_samples *= 8;
   job.data.max_doublings = 2;
+}
+
+// Some jobs of later seeds are limited and evaluated by steps.
+void MayCountSteps(std::uint64_t seed, JobSpec& job) {
+  const std::uint64_t hash = HashWords({seed, 5});
+  if (seed <= 500 || hash % 4 != 0) return;
+  if (hash / 4 % 2 == 0) job.data.max_steps = 8 + hash / 8 % 40;
+  if (hash / 512 % 4 == 0 && job.data.max_steps != 0) job.data.epochs = 0;
+  if (job.data.test_samples > 0 && job.data.max_doublings == 0) {
+    job.data.evaluate_every = hash / 2048 % 9;
+  }
 }
 
 JobSpec DrawJob(std::uint64_t seed, std::mt19937_64& random) {
@@ -260,6 +272,7 @@ std::string RunSeed(std::uint64_t seed) {
   std::mt19937_64 random(seed);
   JobSpec job = DrawJob(seed, random);
   MayGrow(seed, job);
+  MayCountSteps(seed, job);
   job.habits = HabitsOf(seed, *Schedule::Make(job.data));
   const Speeds speeds{.max_network = std::chrono::milliseconds(1 + random() % 40),
                       .shard = std::chrono::milliseconds(5 + random() % 60),

@@ -19,6 +19,7 @@ namespace pliant::sim {
 struct Habits {
   bool wants_evaluation_results = false;
   std::uint64_t ends_at_step = 0;  // 0: when all epochs have ended
+  std::uint64_t saves_every = 0;   // steps between checkpoints that it asks for; 0: none
   std::uint64_t process_seed = 0;  // of random numbers that depend on the process: a fault
   bool weighs = false;             // by something other than samples; it also reports named sums
   auto operator<=>(const Habits&) const = default;
@@ -40,8 +41,9 @@ class ToyProgram final : public Program {
                                  std::span<std::byte> buffers, GradientSink* sink) override;
   Status Commit(const CommitTask& task) override;
   Status Evaluated(const EvaluationTask& task) override;
-  bool wants_end() const override {
-    return habits_.ends_at_step > 0 && steps() == habits_.ends_at_step;
+  ProgramWishes wishes() const override {
+    return {.end = habits_.ends_at_step > 0 && steps() == habits_.ends_at_step,
+            .checkpoint = habits_.saves_every > 0 && steps() % habits_.saves_every == 0};
   }
   StateDict State() override;
   Status LoadedState() override;

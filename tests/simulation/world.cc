@@ -622,6 +622,10 @@ void World::CheckLedger() {
     }
     std::ranges::fill(used, 0);
   }
+  // Steps may end within an epoch.
+  if (std::ranges::any_of(used, [](int times) { return times > 1; })) {
+    Wrong("the last epoch used a sample twice");
+  }
 }
 
 void World::CheckNoise(const Progress& progress) {
@@ -675,10 +679,12 @@ void World::CheckTheEnd(bool one_at_a_time) {
     tests += line.contains("\"kind\":\"test\"") ? 1 : 0;
   }
   if (job_.data.test_samples > 0) {
-    const Tick ticks = reference_.ticks;
-    const bool ended = ticks == schedule().total_ticks();
-    const std::uint64_t epochs = ended ? job_.data.epochs : schedule().At(ticks).epoch;
-    EXPECT_EQ(tests, static_cast<int>(epochs)) << "one line per evaluation";
+    int evaluations = 0;
+    for (Tick tick = 0; tick < reference_.ticks; ++tick) {
+      const TickPlan plan = schedule().At(tick);
+      evaluations += plan.kind == TickKind::kEvaluate && plan.last_of_kind ? 1 : 0;
+    }
+    EXPECT_EQ(tests, evaluations) << "one line per evaluation";
   }
   EXPECT_EQ(final->position.tick, reference_.ticks);
 }

@@ -18,7 +18,7 @@ constexpr std::int32_t kMaxDimensions = 64;
 // A struct that the caller fills in ends with its last field. A new field in padding would not
 // change the size, and the padding of an older caller, which may hold anything, would be read.
 static_assert(sizeof(pliant_options) == offsetof(pliant_options, keep_freed_memory) + 4);
-static_assert(sizeof(pliant_training) == offsetof(pliant_training, base_name) + sizeof(void*));
+static_assert(sizeof(pliant_training) == offsetof(pliant_training, checkpoint_every_steps) + 8);
 static_assert(sizeof(pliant_final) == offsetof(pliant_final, file_sizes) + sizeof(void*));
 static_assert(sizeof(pliant_sums) == offsetof(pliant_sums, values) + sizeof(void*));
 static_assert(sizeof(pliant_tensor) == offsetof(pliant_tensor, data) + sizeof(void*));
@@ -129,11 +129,16 @@ LearnerSession::Training TrainingOf(const pliant_training& training) {
       .settings = {.last_batch = training.drop_last != 0 ? LastBatch::kDrop : LastBatch::kKeep,
                    .order = training.in_order != 0 ? DataOrder::kAsItLies : DataOrder::kShuffled},
       .wants_evaluation_results = training.wants_evaluation_results != 0,
-      .base = {.sha256 = TextOr(training.base, ""), .name = TextOr(training.base_name, "")}};
+      .base = {.sha256 = TextOr(training.base, ""), .name = TextOr(training.base_name, "")},
+      .max_steps = training.max_steps,
+      .evaluate_every = training.evaluate_every};
   ProgramSettings& settings = described.settings;
   if (training.global_batch_size != 0) settings.global_batch_size = training.global_batch_size;
   if (training.logical_shards != 0) settings.logical_shards = training.logical_shards;
   if (training.has_seed != 0) settings.seed = training.seed;
+  if (training.checkpoint_every_steps != 0) {
+    settings.checkpoint_every_steps = training.checkpoint_every_steps;
+  }
   return described;
 }
 

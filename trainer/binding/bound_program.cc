@@ -193,7 +193,7 @@ Status BoundProgram::Answer(const Status& kept, const ShardSums& sums) {
 
 Status BoundProgram::AnswerChange(const Status& kept) {
   const Status marked = kept ? MarkState() : kept;
-  if (marked) wants_end_ = std::exchange(stop_, false);
+  if (marked) wishes_ = std::exchange(next_wishes_, {});
   return Answer(marked, {});
 }
 

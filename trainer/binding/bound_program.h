@@ -67,7 +67,7 @@ class BoundProgram final : public ProgramView {
   FinalLayout final_layout() const override { return final_layout_; }
   GradientDevice* gradient_device() override { return device_gradients_.get(); }
   Duration data_wait() const override { return data_wait_.load(); }
-  bool wants_end() const override { return wants_end_.load(); }
+  ProgramWishes wishes() const override { return wishes_.load(); }
 
   // The runtime gives work to this thread.
   ProgramThread& thread() { return thread_; }
@@ -106,14 +106,22 @@ class BoundProgram final : public ProgramView {
   // Sums that the answer to the current shard takes.
   ReportedSums& reported() { return reported_; }
   Status ShardDone(const ShardSums& sums);  // answers ShardWork
-  // The same with reported().device_sums() sums in the device's memory: loss, correct and named ones.
-  // Only with device_gradients().
+  // The same with reported().device_sums() sums in the device's memory: loss, correct and named
+  // ones. Only with device_gradients().
   Status ShardDone(double samples, std::span<const std::byte> sums);
   Status Committed(bool taken);  // answers CommitTask
   Status Evaluated();            // answers EvaluationTask
   Status Loaded();               // answers LoadedWork
   // Called before one of the last three answers: the training is complete with that answer.
-  void Stop() { stop_ = true; }
+  Status Stop() {
+    next_wishes_.end = true;
+    return {};
+  }
+  // Called before an answer to a commit or an evaluation.
+  Status SaveCheckpoint() {
+    next_wishes_.checkpoint = true;
+    return {};
+  }
   // As PulledThread::Refuse.
   void Refuse(const Error& error) { thread_.Refuse(error); }
 
@@ -156,12 +164,12 @@ class BoundProgram final : public ProgramView {
   PulledThread thread_{*this};  // synchronises itself
   // Written by the owner's thread only.
   std::atomic<Duration> data_wait_{};
-  std::atomic<bool> wants_end_ = false;
+  std::atomic<ProgramWishes> wishes_{};
 
   // The owner's thread only.
-  std::vector<bool> ready_;  // by parameter
-  ReportedSums reported_;    // of the current shard
-  bool stop_ = false;
+  std::vector<bool> ready_;    // by parameter
+  ReportedSums reported_;      // of the current shard
+  ProgramWishes next_wishes_;  // of the answer that is being made
 };
 
 }  // namespace pliant

@@ -111,7 +111,9 @@ Status LearnerSession::Describe(const Training& training) {
                    .epochs = training.epochs,
                    .name = name_,
                    .wants_evaluation_results = training.wants_evaluation_results,
-                   .base = training.base};
+                   .base = training.base,
+                   .max_steps = training.max_steps,
+                   .evaluate_every = training.evaluate_every};
   ASSIGN_OR_RETURN(Schedule schedule, ScheduleOf(setup, info));
   const bool alone = !run_.environment.coordinator;
   const bool bitwise = run_.environment.reproducibility == Reproducibility::kBitwise;

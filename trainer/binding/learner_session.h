@@ -44,6 +44,8 @@ class LearnerSession {
     ProgramSettings settings;
     bool wants_evaluation_results = false;
     BaseModel base;
+    std::uint64_t max_steps = 0;
+    std::uint64_t evaluate_every = 0;
   };
   struct Ending {
     LeftReason reason = LeftReason::kFailed;

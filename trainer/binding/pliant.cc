@@ -46,8 +46,6 @@ using pliant::ReadStruct;
 using pliant::Result;
 using pliant::ShardWork;
 using pliant::Status;
-using pliant::TensorRole;
-using pliant::TextOr;
 using pliant::Work;
 using pliant::WriteStruct;
 
@@ -160,6 +158,15 @@ Result<BoundProgram*> ProgramAt(LearnerSession& session) {
   return program;
 }
 
+// Tells this to the program, if the current work is of one of these types.
+template <typename... Current>
+pliant_status Tell(pliant_learner* learner, Status (BoundProgram::*told)()) {
+  return Guarded(learner, [&](LearnerSession& session) -> Result<pliant_status> {
+    ASSIGN_OR_RETURN(BoundProgram* const program, ProgramAt<Current...>(session));
+    return OkOr((program->*told)());
+  });
+}
+
 // The program, if the current work is a training shard and parameters [first, first + count) exist.
 Result<BoundProgram*> ProgramWith(LearnerSession& session, std::int32_t first, std::int32_t count) {
   ASSIGN_OR_RETURN(BoundProgram* const program, ProgramAt<ShardWork>(session));
@@ -244,7 +251,7 @@ pliant_status pliant_register(pliant_learner* learner, const pliant_tensor* tens
   return Guarded(learner, [&](LearnerSession& session) -> Result<pliant_status> {
     ASSIGN_OR_RETURN(const pliant_tensor given, ReadStruct(tensor, "tensor"));
     ASSIGN_OR_RETURN(pliant::BoundTensor bound, pliant::TensorOf(given));
-    const TensorRole role = bound.role;
+    const pliant::TensorRole role = bound.role;
     if (given.device == PLIANT_CUDA) {
       RETURN_IF_ERROR(session.RegisterOnDevice(std::move(bound)));
     } else {
@@ -397,32 +404,25 @@ pliant_status pliant_committed(pliant_learner* learner, int32_t taken) {
 }
 
 pliant_status pliant_evaluated(pliant_learner* learner) {
-  return Guarded(learner, [&](LearnerSession& session) -> Result<pliant_status> {
-    ASSIGN_OR_RETURN(BoundProgram* const program, ProgramAt<EvaluationTask>(session));
-    return OkOr(program->Evaluated());
-  });
+  return Tell<EvaluationTask>(learner, &BoundProgram::Evaluated);
 }
 
 pliant_status pliant_stop(pliant_learner* learner) {
-  return Guarded(learner, [&](LearnerSession& session) -> Result<pliant_status> {
-    ASSIGN_OR_RETURN(BoundProgram* const program,
-                     (ProgramAt<CommitTask, EvaluationTask, LoadedWork>(session)));
-    program->Stop();
-    return PLIANT_OK;
-  });
+  return Tell<CommitTask, EvaluationTask, LoadedWork>(learner, &BoundProgram::Stop);
+}
+
+pliant_status pliant_save_checkpoint(pliant_learner* learner) {
+  return Tell<CommitTask, EvaluationTask>(learner, &BoundProgram::SaveCheckpoint);
 }
 
 pliant_status pliant_loaded(pliant_learner* learner) {
-  return Guarded(learner, [&](LearnerSession& session) -> Result<pliant_status> {
-    ASSIGN_OR_RETURN(BoundProgram* const program, ProgramAt<LoadedWork>(session));
-    return OkOr(program->Loaded());
-  });
+  return Tell<LoadedWork>(learner, &BoundProgram::Loaded);
 }
 
 pliant_status pliant_fail(pliant_learner* learner, int32_t wrong_input, const char* message) {
   return Guarded(learner, [&](LearnerSession& session) -> Result<pliant_status> {
     session.Fail({wrong_input != 0 ? ErrorCode::kInvalid : ErrorCode::kUnavailable,
-                  TextOr(message, "the program failed")});
+                  pliant::TextOr(message, "the program failed")});
     return PLIANT_OK;
   });
 }

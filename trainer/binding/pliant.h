@@ -6,7 +6,7 @@
  *   pliant_learner* learner;
  *   pliant_open(&options, &learner);          reads the job's settings from the environment;
  *                                             without a job the same program trains alone
- *   pliant_describe(learner, &training);      samples, epochs, batch size
+ *   pliant_describe(learner, &training);      samples, epochs or steps, batch size
  *   pliant_register(learner, &tensor, 0);     each parameter, buffer, optimizer state ...
  *   pliant_start(learner);
  *   for (;;) {
@@ -30,8 +30,7 @@
  * After the last of this learner's shards, pliant_next waits for the shards of the other learners
  * and yields the commit. If the membership changes meanwhile, as planned or after a crash,
  * pliant_next yields the missing shards of the same step, or another state (PLIANT_LOADED) and a
- * later step. A program that does the work it is given, in that order, is right in all cases: it
- * needs to know nothing else about memberships.
+ * later step. A program that does the work it is given, in that order, is right in all cases.
  *
  * State. The registered tensors are the whole training state. The program changes them only between
  * PLIANT_COMMIT and pliant_committed (and between PLIANT_EVALUATED and pliant_evaluated); the
@@ -88,8 +87,7 @@ enum {
 };
 typedef int32_t pliant_status;
 
-/* The error message of this thread's last call, "" if it succeeded. Valid until the thread's next
- * call. Any thread. */
+/* The error message of this thread's last call, "" if it succeeded, until its next. Any thread. */
 PLIANT_API const char* pliant_last_error(void);
 
 PLIANT_API int32_t pliant_abi_version(void);
@@ -115,11 +113,9 @@ typedef struct pliant_options {
    * children keep the default. */
   int32_t leave_signals;
   /* Not 0: from pliant_start on, also after pliant_close, this process keeps the memory that it
-   * frees for reuse and does not return it to the system (glibc's mallopt, M_TRIM_THRESHOLD and
-   * M_MMAP_THRESHOLD), unless the environment sets the C library's thresholds. Each shard frees its
-   * activations and gradients; for the next one the system would map and clear the pages again,
-   * which costs a tenth of a step. Set it in a process that only trains, not in a larger
-   * application. */
+   * frees (glibc's M_TRIM_THRESHOLD and M_MMAP_THRESHOLD, unless the environment sets them). To map
+   * and clear pages again for each shard costs a tenth of a step. Set it in a process that only
+   * trains, not in a larger application. */
   int32_t keep_freed_memory;
 } pliant_options;
 
@@ -154,7 +150,7 @@ typedef struct pliant_training {
   size_t struct_size;
   uint64_t train_samples;
   uint64_t test_samples; /* 0: no evaluation */
-  uint64_t epochs;
+  uint64_t epochs;       /* 0: as many as max_steps need */
   /* 0: the job's value, else 256. A value that differs from the job's is an error. */
   uint64_t global_batch_size;
   /* 0: the job's value; without one, 1 for a program that trains alone, else the largest power of
@@ -176,6 +172,12 @@ typedef struct pliant_training {
    * none. */
   const char* base;
   const char* base_name; /* for people: "gpt2@607a30d". NULL: unknown */
+  /* Not 0: the training is complete after these steps, or after its epochs, whatever is first. */
+  uint64_t max_steps;
+  /* Not 0: an evaluation follows each step whose number, from 1, this divides, and the last step.
+   * 0: one follows the last step of each complete epoch. A batch that grows allows only 0. */
+  uint64_t evaluate_every;
+  uint64_t checkpoint_every_steps; /* 0: the job's. A value that differs from it is an error. */
 } pliant_training;
 
 PLIANT_API pliant_status pliant_describe(pliant_learner* learner, const pliant_training* training);
@@ -226,9 +228,7 @@ enum {
  * the library orders its own work by events. If it does so before pliant_start, and all parameters
  * are on the GPU, its gradients stay there as well: see `device` of pliant_work. Then no call waits
  * for the GPU during the training, except pliant_gradient_norm. Without a name, each call that
- * touches such memory first waits for all earlier work of the context (cuCtxSynchronize):
- * pliant_start, pliant_next, pliant_put_gradient, pliant_put_gradients, pliant_shard_done (after
- * shard 0), pliant_committed and pliant_evaluated.
+ * touches such memory first waits for all earlier work of the context (cuCtxSynchronize).
  *
  * If a copy fails in an answer or in pliant_next, this learner ends. Without a driver calls return
  * PLIANT_FAILED; the message names the remedy. */
@@ -390,8 +390,7 @@ typedef struct pliant_sums {
   size_t struct_size;
   /* Not 0: the program weighs by `weight`, a number ≥ 0, in place of samples: the tokens that count
    * for the loss. Then loss and correct are sums over them, and the gradient is that of this loss.
-   * A program weighs all of its training shards or none. A shard of weight 0 hands in no gradient.
-   */
+   * A program weighs all of its training shards or none. A shard of weight 0 has no gradient. */
   int32_t weighs;
   int32_t count; /* of named sums; at most 32 in a step, over all its shards */
   double weight;
@@ -426,14 +425,18 @@ PLIANT_API pliant_status pliant_gradient_norm(pliant_learner* learner, const voi
  * learners must decide the same, from values that are equal on all of them. */
 PLIANT_API pliant_status pliant_committed(pliant_learner* learner, int32_t taken);
 
-/* Answers EVALUATED. Before this call the program may change the registered tensors as in a commit,
- * in the same way on all learners. */
+/* Answers EVALUATED. Before it the program may change the state as in a commit, alike on all. */
 PLIANT_API pliant_status pliant_evaluated(pliant_learner* learner);
 
 /* Call before the answer to COMMIT, EVALUATED or LOADED: the training is complete with the state
  * after that answer. All learners must decide this alike, from values equal on all of them. Call it
- * again when a complete state is loaded: so keep the decision in the registered state. */
+ * again when a complete state is loaded: keep the decision in the registered state. */
 PLIANT_API pliant_status pliant_stop(pliant_learner* learner);
+
+/* Call before the answer to COMMIT or EVALUATED: a checkpoint of the state after it is written; if
+ * another is being written, of a later one. Only the call on the membership's first learner counts,
+ * but any may become that: call it on all. */
+PLIANT_API pliant_status pliant_save_checkpoint(pliant_learner* learner);
 
 /* Answers LOADED. */
 PLIANT_API pliant_status pliant_loaded(pliant_learner* learner);
@@ -443,7 +446,7 @@ PLIANT_API pliant_status pliant_loaded(pliant_learner* learner);
 PLIANT_API pliant_status pliant_fail(pliant_learner* learner, int32_t wrong_input,
                                      const char* message);
 
-/* Makes this learner leave at the next boundary, as SIGTERM does. Any thread. */
+/* This learner leaves at the next boundary, as after SIGTERM. Any thread. */
 PLIANT_API pliant_status pliant_leave(pliant_learner* learner);
 
 /* Application-driven elasticity: the program requests this number of learners from now on; 0: as
@@ -453,25 +456,22 @@ PLIANT_API pliant_status pliant_request_learners(pliant_learner* learner, int32_
 
 /* ---- Data ahead ---- */
 
-/* Predicts a shard, so that its samples can be read ahead: the one that pliant_next will yield
- * `ahead` shards after the one it yields next (0: the next one), if nothing changes. Fills kind,
- * shard, epoch, step, seed and samples, which are valid until the next call of this function.
- * PLIANT_NOTHING: unknown (yet), or there is none. It is only a forecast: compute the shards that
- * pliant_next yields, whatever was predicted. */
+/* Predicts a shard, to read its samples ahead: the one that pliant_next will yield `ahead` shards
+ * after the next one, if nothing changes. Fills kind, shard, epoch, step, seed and samples, which
+ * are valid until the next call. PLIANT_NOTHING: none is known. It is never work to be done. */
 PLIANT_API pliant_status pliant_forecast(pliant_learner* learner, uint64_t ahead,
                                          pliant_work* work);
 
 /* ---- Reports ---- */
 
-/* Stores a copy of the program's output next to the checkpoints, together with the library's own
- * log, if the learner belongs to a job (docs/contracts.md §5). The program still prints its output
- * itself. Never waits for the volume. Any thread, but not a forked child. */
+/* Stores a copy of the program's output next to the checkpoints, with the library's own log, if the
+ * learner belongs to a job (docs/contracts.md §5). The program prints it, too. Never waits for the
+ * volume. Any thread, but not a forked child. */
 PLIANT_API pliant_status pliant_keep_output(pliant_learner* learner, const char* text,
                                             size_t bytes);
 
-/* The next line of metrics.jsonl that this learner wrote (docs/contracts.md §5), PLIANT_NOTHING if
- * there is none. Only the first learner of a membership writes lines. `*line` is valid until the
- * next call of this function. */
+/* The next line of metrics.jsonl that this learner wrote (docs/contracts.md §5): only the first
+ * learner of a membership writes. PLIANT_NOTHING: none. `*line` is valid until the next call. */
 PLIANT_API pliant_status pliant_next_metrics(pliant_learner* learner, const char** line);
 
 enum {

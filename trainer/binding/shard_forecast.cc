@@ -19,13 +19,10 @@ void ShardForecast::ComputesAll(int parts) {
 }
 
 Tick ShardForecast::TickOf(const ShardTask& task) const {
-  const Tick first = schedule_.TicksBefore(task.epoch);
-  if (task.kind == TickKind::kTrain) return first + task.step - schedule_.StepsBefore(first);
-  const Tick steps =
-      schedule_.StepsBefore(schedule_.TicksBefore(task.epoch + 1)) - schedule_.StepsBefore(first);
-  return first + steps +
-         task.samples.front() /
-             (schedule_.spec().global_batch_size << schedule_.DoublingsAt(first));
+  if (task.kind == TickKind::kTrain) return schedule_.TickOfStep(task.step);
+  const Tick first = schedule_.TickAfter(task.step);
+  return first + task.samples.front() /
+                     (schedule_.spec().global_batch_size << schedule_.DoublingsAt(first));
 }
 
 void ShardForecast::OnTask(const ShardTask& task) {

@@ -160,7 +160,7 @@ std::string EncodeManifest(const Manifest& manifest) {
   for (const BatchSegment& segment : manifest.position.batches)
     batches.push_back({{"epoch", segment.epoch}, {"doublings", segment.doublings}});
   // Doubles are written with as many digits as give the same bits when read.
-  const Json json = {
+  Json json = {
       {"format", kFormat},
       {"complete", true},
       {"step", manifest.position.step},
@@ -178,6 +178,9 @@ std::string EncodeManifest(const Manifest& manifest) {
       {"noise", {{"trace", noise.trace}, {"square", noise.square}, {"steps", noise.steps}}},
       {"batches", std::move(batches)},
       {"files", FilesJson(manifest.files)}};
+  if (manifest.position.evaluate_every != 0) {
+    json["evaluateEvery"] = manifest.position.evaluate_every;
+  }
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -204,6 +207,9 @@ Result<Manifest> DecodeManifest(std::string_view text) {
   position.membership = *id;
   RETURN_IF_ERROR(GetNoise(json, position.noise));
   RETURN_IF_ERROR(GetBatches(json, position.batches));
+  if (json.contains("evaluateEvery")) {
+    RETURN_IF_ERROR(Get(json, "evaluateEvery", position.evaluate_every));
+  }
 
   RETURN_IF_ERROR(Get(json, "seed", manifest.job.seed));
   RETURN_IF_ERROR(Get(json, "globalBatchSize", manifest.job.global_batch_size));

@@ -39,6 +39,7 @@ struct TrainingPosition {
   MembershipId membership;  // the membership that wrote the checkpoint
   NoiseWindow noise;
   BatchSegments batches;
+  std::uint64_t evaluate_every = 0;  // as in DataSpec: ticks before this one depend on it
   bool operator==(const TrainingPosition&) const = default;
 };
 

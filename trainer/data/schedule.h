@@ -26,14 +26,16 @@ enum class DataOrder {
 // their number.
 struct DataSpec {
   std::uint64_t train_samples = 0;
-  std::uint64_t test_samples = 0;  // 0: no evaluation
-  std::uint64_t epochs = 0;
+  std::uint64_t test_samples = 0;       // 0: no evaluation
+  std::uint64_t epochs = 0;             // at most; 0: as many as max_steps need
   std::uint64_t global_batch_size = 0;  // a multiple of logical_shards
   int logical_shards = 0;               // a power of two, at most kMaxLogicalShards
   std::uint64_t seed = 0;
   LastBatch last_batch = LastBatch::kKeep;
   DataOrder order = DataOrder::kShuffled;
-  int max_doublings = 0;  // of the batch; 0: it is constant
+  int max_doublings = 0;             // of the batch; 0: it is constant
+  std::uint64_t max_steps = 0;       // at most, whatever the epochs; 0: no limit
+  std::uint64_t evaluate_every = 0;  // steps of the training; 0: each epoch ends with an evaluation
   bool operator==(const DataSpec&) const = default;
 };
 
@@ -63,7 +65,8 @@ struct TickPlan {
 };
 
 // Which samples belong to which tick and shard. An epoch is its optimizer steps, over the training
-// set in its order (DataOrder), and then its evaluation, over the test set in index order.
+// set in its order (DataOrder), and then its evaluation, over the test set in index order. With
+// `evaluate_every` an evaluation follows the steps whose number it divides, and the last one.
 // Both are cut into ticks of one global batch (the last one may be short), and every tick into the
 // logical shards: the first n mod V of them get one sample more, so sizes differ by at most one and
 // shard 0, whose buffers are kept, is never empty. Batch and shards may be doubled from an epoch on
@@ -83,19 +86,29 @@ class Schedule {
   // The first tick with the last segment's batch. The tick before it decided that segment.
   Tick last_change() const { return runs_.back().tick; }
   // Totals under the known segments. A later segment changes only what comes after it begins.
-  std::uint64_t total_ticks() const { return TicksBefore(spec_.epochs); }
-  std::uint64_t total_steps() const { return StepsBefore(total_ticks()); }
+  Tick total_ticks() const { return total_ticks_; }
+  std::uint64_t total_steps() const { return total_steps_; }
+  // Epochs that the training begins. The last one is not complete if max_steps end within it.
+  std::uint64_t epochs() const { return EpochOf(total_steps_ - 1) + 1; }
   // Steps and ticks of the first epoch.
   std::uint64_t steps_per_epoch() const { return runs_.front().steps_per_epoch; }
-  std::uint64_t ticks_per_epoch() const { return runs_.front().ticks_per_epoch; }
 
-  // Ticks before an epoch.
+  // Ticks before an epoch; all of them, if the training ends before it.
   Tick TicksBefore(std::uint64_t epoch) const;
+  // The epoch of a step. At the end of the training: the one that would continue.
+  std::uint64_t EpochOf(std::uint64_t step) const;
+  // The tick of a step. The evaluation that follows it begins with the next tick.
+  Tick TickOfStep(std::uint64_t step) const;  // step < total_steps
+  // The tick at which a training continues that has committed these steps and evaluated none of
+  // the last one's.
+  Tick TickAfter(std::uint64_t steps) const { return steps == 0 ? 0 : TickOfStep(steps - 1) + 1; }
   // Optimizer steps in the first `ticks` ticks (at most total_ticks).
   std::uint64_t StepsBefore(Tick ticks) const;
   // Training samples in these ticks; a sample counts each time that it is used.
   std::uint64_t SamplesBefore(Tick ticks) const;
   TickPlan At(Tick tick) const;  // tick < total_ticks
+  // Whether training does not continue right after this tick: an evaluation follows, or the end.
+  bool PausesAfter(Tick tick) const;
   // Doublings at a tick, also at the end of the training: those of the last epoch.
   int DoublingsAt(Tick tick) const { return RunOf(tick).doublings; }
   // Samples in a whole step, and its logical shards.
@@ -116,15 +129,19 @@ class Schedule {
     int doublings = 0;
     std::uint64_t batch_size = 0;
     std::uint64_t steps_per_epoch = 0;
-    std::uint64_t ticks_per_epoch = 0;
+    std::uint64_t evaluation_ticks = 0;
   };
 
   Schedule(const DataSpec& spec, const BatchSegments& segments);
   const Run& RunOf(Tick tick) const;
+  const Run& RunOfStep(std::uint64_t step) const;
 
   DataSpec spec_;
   std::shared_ptr<const BatchSegments> segments_;
   std::vector<Run> runs_;  // never empty
+  std::uint64_t total_steps_ = 0;
+  std::uint64_t evaluate_every_ = 0;  // as in spec_, but at most total_steps_
+  Tick total_ticks_ = 0;
 };
 
 }  // namespace pliant

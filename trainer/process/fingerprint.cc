@@ -67,6 +67,10 @@ Fingerprint MakeFingerprint(const LearnerEnvironment& environment, const std::st
   fingerprint["trainSamples"] = std::to_string(info.train_samples);
   fingerprint["testSamples"] = std::to_string(info.test_samples);
   fingerprint["epochs"] = std::to_string(info.epochs);
+  if (info.max_steps != 0) fingerprint["maxSteps"] = std::to_string(info.max_steps);
+  if (info.evaluate_every != 0) {
+    fingerprint["evaluateEvery"] = std::to_string(info.evaluate_every);
+  }
   fingerprint["gradientElements"] = std::to_string(info.gradient_elements);
   // Not the name: learners may have the same base at different paths.
   if (!info.base.sha256.empty()) fingerprint["base"] = info.base.sha256;

@@ -44,7 +44,7 @@ LearnerOptions MakeLearnerOptions(const ProgramInfo& info, const RunLearnerOptio
           .min_term = environment.coordinator ? environment.coordinator->min_term : 0,
           .framework = options.framework,
           .reproducibility = environment.reproducibility,
-          .checkpoint_every_steps = environment.checkpoint_every_steps,
+          .checkpoint_every_steps = options.training.checkpoint_every_steps,
           .checkpoint_every = environment.checkpoint_every,
           .checkpoints_kept = environment.checkpoints_kept,
           .checkpoint_slice_bytes = environment.test.checkpoint_slice_bytes,

@@ -40,6 +40,11 @@ Result<TrainingSetup> ResolveTraining(const LearnerEnvironment& environment,
   ASSIGN_OR_RETURN(const auto shards, Settle(program.names.logical_shards,
                                              environment.logical_shards, program.logical_shards));
   ASSIGN_OR_RETURN(const auto seed, Settle(program.names.seed, environment.seed, program.seed));
+  const std::uint64_t every = environment.checkpoint_every_steps;
+  ASSIGN_OR_RETURN(
+      const auto checkpoint_every_steps,
+      Settle(program.names.checkpoint_every_steps, every == 0 ? std::nullopt : std::optional(every),
+             program.checkpoint_every_steps));
   const std::uint64_t global_batch_size = batch.value_or(kGlobalBatchSizeDefault);
   if (global_batch_size > kMaxGlobalBatchSize) {
     return Invalid(Format("the global batch size is {}: it must be at most {}", global_batch_size,
@@ -53,7 +58,8 @@ Result<TrainingSetup> ResolveTraining(const LearnerEnvironment& environment,
                        .seed = seed.value_or(0),
                        .max_batch_size = environment.max_batch_size,
                        .last_batch = program.last_batch,
-                       .order = program.order};
+                       .order = program.order,
+                       .checkpoint_every_steps = checkpoint_every_steps.value_or(0)};
 }
 
 Result<Schedule> ScheduleOf(const TrainingSetup& setup, const ProgramInfo& info) {
@@ -64,7 +70,9 @@ Result<Schedule> ScheduleOf(const TrainingSetup& setup, const ProgramInfo& info)
                 .logical_shards = setup.logical_shards,
                 .seed = setup.seed,
                 .last_batch = setup.last_batch,
-                .order = setup.order};
+                .order = setup.order,
+                .max_steps = info.max_steps,
+                .evaluate_every = info.evaluate_every};
   if (setup.max_batch_size) {
     RETURN_IF_ERROR(Validate(spec));
     ASSIGN_OR_RETURN(spec.max_doublings, MaxDoublings(spec, *setup.max_batch_size));

@@ -20,6 +20,10 @@ struct SettingNames {
   SettingName global_batch_size = {.program = "the program's global batch size"};
   SettingName logical_shards = {.program = "the program's number of logical shards"};
   SettingName seed = {.program = "the program's seed"};
+  SettingName checkpoint_every_steps = {.program = "the program's checkpoint_every_steps",
+                                        .job =
+                                            "the job's spec.checkpoint.everySteps "
+                                            "(PLIANT_CHECKPOINT_EVERY_STEPS)"};
 };
 
 // A program's own settings for its training.
@@ -28,6 +32,7 @@ struct ProgramSettings {
   std::optional<std::uint64_t> global_batch_size;
   std::optional<int> logical_shards;
   std::optional<std::uint64_t> seed;
+  std::optional<std::uint64_t> checkpoint_every_steps;
   // Settings of the program alone.
   LastBatch last_batch = LastBatch::kKeep;
   DataOrder order = DataOrder::kShuffled;
@@ -44,6 +49,7 @@ struct TrainingSetup {
   std::optional<std::uint64_t> max_batch_size;  // none: the batch is constant
   LastBatch last_batch = LastBatch::kKeep;
   DataOrder order = DataOrder::kShuffled;
+  std::uint64_t checkpoint_every_steps = 0;  // 0: not by steps
   bool operator==(const TrainingSetup&) const = default;
 };
 

@@ -35,7 +35,7 @@ struct CommitTask {
   bool first = false;  // this learner is the membership's first, for output that is wanted once
 };
 
-// The result of the evaluation of an epoch.
+// The result of an evaluation.
 struct EvaluationTask {
   std::uint64_t epoch = 0;
   std::uint64_t step = 0;  // optimizer steps committed before it
@@ -55,6 +55,8 @@ struct ProgramInfo {
   std::string name;                       // for people
   bool wants_evaluation_results = false;  // whether Evaluated is called
   BaseModel base;                         // what the model has outside of the state
+  std::uint64_t max_steps = 0;            // as in DataSpec
+  std::uint64_t evaluate_every = 0;       // as in DataSpec
 };
 
 inline GradientCells CellsOf(const ProgramInfo& info) {
@@ -71,6 +73,15 @@ class GradientSink {
 
  protected:
   ~GradientSink() = default;
+};
+
+// A program's wishes for what happens after a change of its state.
+struct ProgramWishes {
+  // The training is complete with this state, before its last step. Determined by the state, so
+  // that all learners that hold it agree.
+  bool end = false;
+  // A checkpoint of this state. Only that of rank 0 counts.
+  bool checkpoint = false;
 };
 
 // The properties of a model in training that the runtime reads, whether the runtime calls the
@@ -95,9 +106,8 @@ class ProgramView {
   // Total time spent waiting for samples. Called between two shards.
   virtual Duration data_wait() const { return {}; }
 
-  // Whether the training is complete with the current state, before its last epoch. Determined by
-  // the state, so that all learners that hold it agree.
-  virtual bool wants_end() const { return false; }
+  // As of the last change of the state.
+  virtual ProgramWishes wishes() const { return {}; }
 };
 
 // A model in training that the runtime calls; a native binding implements it. The runtime calls it
@@ -126,7 +136,7 @@ class Program : public ProgramView {
   // One optimizer step, then the buffers. Elementwise: equal inputs give equal bits everywhere.
   virtual Status Commit(const CommitTask& task) = 0;
 
-  // Called after an epoch was evaluated, for a program that uses or stores the result.
+  // Called after an evaluation, for a program that uses or stores the result.
   virtual Status Evaluated(const EvaluationTask&) { return {}; }
 
   // Called after another state was written through the views of State.

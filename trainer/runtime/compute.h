@@ -171,8 +171,8 @@ class Compute {
 
   virtual void Commit(CommitWork work, Done<CommitOutput> done) = 0;
   virtual void Evaluated(EvaluationTask evaluation, DoneStatus done) = 0;
-  // Program::wants_end as of the last completed change of the state.
-  virtual bool wants_end() const = 0;
+  // Program::wishes as of the last completed change of the state.
+  virtual ProgramWishes wishes() const = 0;
   // Copies the whole state, or one slice of it.
   virtual void CopyState(StateSlice slice, Done<std::shared_ptr<const StateCopy>> done) = 0;
   virtual void LoadState(std::shared_ptr<const StateCopy> state, DoneStatus done) = 0;

@@ -58,6 +58,7 @@ void LearnerLoop::LeaveUnlessFinal() {
           const Status same = CheckBase(*final, parts_.compute.info().base);
           if (!same) return Fail(same.error());
           state_.own.applied_ticks = final->position.tick;
+          final_step_ = final->position.step;
           return Complete(final->parameters_sha256);
         }
         if (called_back()) return;
@@ -74,7 +75,7 @@ void LearnerLoop::Fail(const Error& error) {
 void LearnerLoop::Exit(LearnerExit exit) {
   if (phase_ == Phase::kExited) return;
   phase_ = Phase::kExited;
-  exit.step = state_.step();
+  exit.step = final_step_.value_or(state_.step());
   session_.Send(Left{.applied_ticks = state_.own.applied_ticks,
                      .reason = exit.reason,
                      .message = exit.message,

@@ -105,6 +105,7 @@ void LearnerLoop::FindFinalThenStart() {
       const Status same = CheckBase(*final, parts_.compute.info().base);
       if (!same) return Fail(same.error());
       state_.own.applied_ticks = final->position.tick;
+      final_step_ = final->position.step;
       return Complete(final->parameters_sha256);
     }
     const ErrorCode code = final.error().code;

@@ -160,6 +160,8 @@ class LearnerLoop final : private PeerHandler,
   // Checkpoints and the end.
   CheckpointDriver checkpoints_;
   FinalModel final_model_;
+  // The steps of the final model that it found, perhaps of a training with another schedule.
+  std::optional<std::uint64_t> final_step_;
   TickRunner ticks_;
   GradientExchanges exchanges_;
   Carrier carrier_;

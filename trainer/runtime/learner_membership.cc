@@ -188,8 +188,12 @@ bool LearnerLoop::OthersContinue() const {
 void LearnerLoop::OnBoundary(const TickOutcome& outcome) {
   if (view_.entry_put_off()) return moves_.Then(SimpleMove::kEnterPutOff);
   if (state_.at_the_end()) return moves_.Then(SimpleMove::kFinish);
-  if (outcome.save) {
-    SaveCheckpoint(training_->CheckpointSlices(options_.checkpoint_slice_bytes), [](bool) {});
+  // The program may wish for a checkpoint on some learners only, so then rank 0 writes all of it.
+  const bool wished = state_.TakeCheckpointWish(view_.rank() == 0, checkpoints_.saving());
+  if (outcome.save || wished) {
+    const int slices =
+        outcome.save ? training_->CheckpointSlices(options_.checkpoint_slice_bytes) : 1;
+    SaveCheckpoint(slices, [](bool) {});
   }
   if (outcome.announced && outcome.announced->id > view_.current().id) {
     return moves_.Then(SwitchMove{*outcome.announced});

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/format.h"
 #include "base/log.h"
+#include "trainer/runtime/checkpoint_label.h"
 
 namespace pliant {
 namespace {
@@ -229,7 +230,7 @@ void OpeningRun::OnRestored(Result<Restored> restored) {
   for (const std::string& passed_over : restored->passed_over) {
     log::Warning("checkpoint passed over", {{"cause", passed_over}});
   }
-  const TrainingPosition& position = restored->manifest.position;
+  const TrainingPosition position = PositionIn(parts_.state.schedule, restored->manifest.position);
   if (const Status fits = CheckPosition(position); !fits) {
     return owner_.Fail({ErrorCode::kInvalid, Format("the checkpoint of step {} {}", position.step,
                                                     fits.error().message)});
@@ -266,6 +267,11 @@ Status OpeningRun::CheckPosition(const TrainingPosition& position) const {
         "is of a job whose batch was doubled {} times, and this job's maxBatchSize allows {}: use "
         "a larger one",
         segment.doublings, allowed));
+  }
+  const std::uint64_t most = parts_.state.schedule.spec().max_steps;
+  if (most != 0 && position.step > most) {
+    return Invalid(
+        Format("has more steps than maxSteps ({}): use at least {}", most, position.step));
   }
   const Result<Schedule> schedule = parts_.state.schedule.With(position.batches);
   if (!schedule || position.tick > schedule->total_ticks() ||

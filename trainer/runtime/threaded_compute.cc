@@ -168,7 +168,7 @@ void ThreadedCompute::BeginChange(Change change) {
   thread_.Run(*running.stepper, [this, &running](Status stepped) {
     EndOnException("computation", [&] {
       result_ = CatchAll([&] {
-        ended_wanted_ = program_.wants_end();
+        changed_wishes_ = program_.wishes();
         return stepped ? running.stepper->status() : std::move(stepped);
       });
       if (running.end == nullptr) return Over();
@@ -201,7 +201,7 @@ void ThreadedCompute::End() {
     EndTick(std::move(tick->calls), tick->side->rounds());
   } else {
     auto& change = std::get<Change>(running_);
-    wants_end_ = ended_wanted_;
+    wishes_ = changed_wishes_;
     const DoneStatus done = std::move(change.done);
     done(std::move(result_));
   }

@@ -45,7 +45,7 @@ class ThreadedCompute final : public Compute {
   void AbortTick(std::function<void(TickOutput)> rest) override;
   void Commit(CommitWork work, Done<CommitOutput> done) override;
   void Evaluated(EvaluationTask evaluation, DoneStatus done) override;
-  bool wants_end() const override { return wants_end_; }
+  ProgramWishes wishes() const override { return wishes_; }
 
   void CopyState(StateSlice slice, Done<std::shared_ptr<const StateCopy>> done) override;
   void LoadState(std::shared_ptr<const StateCopy> state, DoneStatus done) override;
@@ -128,11 +128,11 @@ class ThreadedCompute final : public Compute {
   const std::unique_ptr<GradientPlace> place_;
   TickOutput output_;
   Status result_;
-  bool ended_wanted_ = false;  // the program's wants_end after the change
+  ProgramWishes changed_wishes_;  // the program's after the change
 
   // Loop's thread only.
   OperationQueue queue_;
-  bool wants_end_ = false;
+  ProgramWishes wishes_;
   std::function<void(TickOutput)> rest_;  // of the aborted tick, until that ends
   ComputedTick computed_{*place_, [this](std::function<void()> task) { Post(std::move(task)); },
                          lifetime_.Guard([this] { BeginNext(); })};

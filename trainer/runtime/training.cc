@@ -170,6 +170,7 @@ void Training::CommitWhenComplete() {
     if (!output) return owner_.Fail(output.error());
     AddNoise(parts_.state.group.noise, ticks_.plan(), outcome.sums, outcome.spread, *output);
     parts_.state.RecordStopRequest(parts_.compute, applied() + 1);
+    parts_.state.checkpoint_wished |= parts_.compute.wishes().checkpoint;
     OnCommitted(outcome);
   });
 }
@@ -277,6 +278,8 @@ void Training::NoteOutcome(const TickOutcome& outcome) {
   const TimePoint now = parts_.tasks.Now();
   TickPlan plan = ticks_.plan();
   plan.last_of_kind |= applied() + 1 == state.ended_at;
+  // The line before an evaluation, or before the end, covers all steps up to it.
+  if (plan.kind == TickKind::kTrain) plan.last_of_kind |= state.schedule.PausesAfter(applied());
   state.group.last_line = state.metrics
                               .OnCommit({.tick = applied(),
                                          .plan = plan,
@@ -294,10 +297,12 @@ void Training::NoteOutcome(const TickOutcome& outcome) {
   if (state.group.last_line.empty() || rank_ != 0) return;
   parts_.metrics.Append(applied(), state.group.last_line);
   if (plan.kind != TickKind::kEvaluate) return;
-  log::Info("epoch done", {{"epoch", plan.epoch},
-                           {"step", plan.step},
-                           {"accuracy", state.metrics.accuracy().value_or(0)},
-                           {"learners", team_.learners}});
+  const bool of_epoch = state.schedule.spec().evaluate_every == 0;
+  log::Info(of_epoch ? "epoch done" : "evaluation done",
+            {{"epoch", plan.epoch},
+             {"step", plan.step},
+             {"accuracy", state.metrics.accuracy().value_or(0)},
+             {"learners", team_.learners}});
 }
 
 void Training::Boundary(const TickOutcome& outcome) {

@@ -19,7 +19,8 @@ void TrainingState::AdvanceGroup(const TickPlan& plan, const TickOutcome& outcom
 void TrainingState::Advance(Position& position, const TickPlan& plan,
                             const TickOutcome& outcome) const {
   ++position.applied_ticks;
-  if (!outcome.doublings || !plan.last_of_epoch || plan.epoch + 1 == schedule.spec().epochs) return;
+  if (!outcome.doublings || !plan.last_of_epoch) return;
+  if (position.applied_ticks == schedule.total_ticks()) return;
   Append(position.batches, schedule.spec(), plan.epoch + 1, *outcome.doublings);
 }
 

@@ -23,8 +23,9 @@ struct TrainingState {
   // The applied ticks after which the program wants to stop, if it does. During catch-up this
   // becomes known with the state.
   std::optional<Tick> ended_at;
-  MetricsAccumulator metrics;  // over the group's ticks
-  Tick max_applied = 0;        // the highest applied() so far
+  bool checkpoint_wished = false;  // by the program, of this state or a later one
+  MetricsAccumulator metrics;      // over the group's ticks
+  Tick max_applied = 0;            // the highest applied() so far
   std::optional<TimePoint> last_commit;
 
   // The program's state stands at `position`, and the next tick follows it.
@@ -40,7 +41,12 @@ struct TrainingState {
   void Advance(Position& position, const TickPlan& plan, const TickOutcome& outcome) const;
   // Records whether the program wants to stop. Its state is that after `ticks` ticks.
   void RecordStopRequest(const Compute& compute, Tick ticks) {
-    ended_at = compute.wants_end() ? std::optional(ticks) : std::nullopt;
+    ended_at = compute.wishes().end ? std::optional(ticks) : std::nullopt;
+  }
+  // Whether the membership's first learner now writes the checkpoint that the program wishes for.
+  // `saving`: another one is being written, and the wish waits.
+  bool TakeCheckpointWish(bool first, bool saving) {
+    return !(first && saving) && std::exchange(checkpoint_wished, false) && first;
   }
   Tick applied() const { return group.applied_ticks; }
   std::uint64_t step() const { return schedule.StepsBefore(own.applied_ticks); }

@@ -52,13 +52,17 @@ TEST(AbiStructs, ZeroIsWhatAProgramDoesNotSay) {
                                                    .has_seed = 1,
                                                    .drop_last = 1,
                                                    .in_order = 1,
-                                                   .wants_evaluation_results = 1});
+                                                   .wants_evaluation_results = 1,
+                                                   .max_steps = 1000,
+                                                   .evaluate_every = 50});
   EXPECT_EQ(all.settings.global_batch_size, 32);
   EXPECT_EQ(all.settings.logical_shards, 4);
   EXPECT_EQ(all.settings.seed, 0);
   EXPECT_EQ(all.settings.last_batch, LastBatch::kDrop);
   EXPECT_EQ(all.settings.order, DataOrder::kAsItLies);
   EXPECT_TRUE(all.wants_evaluation_results);
+  EXPECT_EQ(all.max_steps, 1000);
+  EXPECT_EQ(all.evaluate_every, 50);
 
   const LearnerSession::Options unsaid = OptionsOf({});
   EXPECT_EQ(unsaid.name, "program");

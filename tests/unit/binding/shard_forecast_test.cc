@@ -13,8 +13,7 @@ namespace pliant {
 namespace {
 
 // The shards that a learner computes in one tick predict those of the following ticks.
-TEST(ShardForecast, KnowsTheNextBatchesInBothModes) {
-  const Schedule schedule = UnevenSchedule();
+void KnowsTheNextBatches(const Schedule& schedule) {
   for (const Reproducibility mode : {Reproducibility::kBitwise, Reproducibility::kStatistical}) {
     const WorkSplit split(schedule, mode);
     for (const int world : {1, 3}) {
@@ -43,6 +42,18 @@ TEST(ShardForecast, KnowsTheNextBatchesInBothModes) {
         }
       }
     }
+  }
+}
+
+TEST(ShardForecast, KnowsTheNextBatchesInBothModes) { KnowsTheNextBatches(UnevenSchedule()); }
+
+TEST(ShardForecast, KnowsTheNextBatchesOfATrainingInSteps) {
+  DataSpec spec = UnevenSchedule().spec();
+  spec.max_steps = StepsPerEpoch(spec.train_samples, spec.global_batch_size) + 1;
+  KnowsTheNextBatches(*Schedule::Make(spec));
+  for (const std::uint64_t every : {1, 2, 3}) {
+    spec.evaluate_every = every;
+    KnowsTheNextBatches(*Schedule::Make(spec));
   }
 }
 

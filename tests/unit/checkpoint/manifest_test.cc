@@ -72,6 +72,16 @@ TEST(Manifest, HasTheBatchesThatHaveChanged) {
   }
 }
 
+TEST(Manifest, SaysHowOftenItEvaluatesIfByStepsOnly) {
+  EXPECT_FALSE(EncodeManifest(kManifest).contains("evaluateEvery"));
+  Manifest manifest = kManifest;
+  manifest.position.evaluate_every = 500;
+  std::string json = EncodeManifest(manifest);
+  EXPECT_EQ(*DecodeManifest(json), manifest);
+  json.replace(json.find("500"), 3, "-50");
+  EXPECT_FALSE(DecodeManifest(json));
+}
+
 TEST(Manifest, IsWhatTheContractSays) {
   const std::string json = EncodeManifest(kManifest);
   for (const char* const part :

@@ -69,7 +69,7 @@ TEST(Schedule, NamesTheFieldThatIsWrong) {
 TEST(Schedule, AnEpochIsItsStepsAndThenItsEvaluation) {
   const Schedule schedule = MakeOrDie(Digits());
   EXPECT_EQ(schedule.steps_per_epoch(), 6U);
-  EXPECT_EQ(schedule.ticks_per_epoch(), 8U);
+  EXPECT_EQ(schedule.TicksBefore(1), 8U);
   EXPECT_EQ(schedule.total_ticks(), 24U);
   EXPECT_EQ(schedule.total_steps(), 18U);
 
@@ -250,7 +250,7 @@ TEST(Schedule, DropLeavesOutTheShortBatchOnly) {
   spec.last_batch = LastBatch::kDrop;
   const Schedule schedule = MakeOrDie(spec);
   EXPECT_EQ(schedule.steps_per_epoch(), 5U);
-  EXPECT_EQ(schedule.ticks_per_epoch(), 7U) << "evaluation sees every sample";
+  EXPECT_EQ(schedule.TicksBefore(1), 7U) << "evaluation sees every sample";
   for (Tick tick = 0; tick < 5; ++tick) EXPECT_EQ(schedule.At(tick).samples, 256U);
   EXPECT_TRUE(schedule.At(4).last_of_kind);
 }
@@ -263,13 +263,13 @@ TEST(Schedule, DataThatAreReadFromFrontToBackComeAsTheyLie) {
     std::uint64_t next = 0;
     for (Tick step = 0; step < schedule.steps_per_epoch(); ++step) {
       for (int shard = 0; shard < spec.logical_shards; ++shard) {
-        const ShardTask task = schedule.TaskOf(epoch * schedule.ticks_per_epoch() + step, shard);
+        const ShardTask task = schedule.TaskOf(epoch * schedule.TicksBefore(1) + step, shard);
         for (const std::uint64_t sample : task.samples) EXPECT_EQ(sample, next++);
       }
     }
     EXPECT_EQ(next, spec.train_samples);
   }
-  EXPECT_NE(schedule.TaskOf(0, 5).seed, schedule.TaskOf(schedule.ticks_per_epoch(), 5).seed);
+  EXPECT_NE(schedule.TaskOf(0, 5).seed, schedule.TaskOf(schedule.TicksBefore(1), 5).seed);
 }
 
 TEST(Schedule, OrderAndSeedsFollowFromTheJobsSeed) {

@@ -49,5 +49,15 @@ TEST(Fingerprint, ABaseCountsByItsContent) {
   EXPECT_EQ(MakeFingerprint({}, "torch", info, kIntel).at("base"), "0a1b");
 }
 
+TEST(Fingerprint, StepsCountWhereThereAreSome) {
+  ProgramInfo info;
+  EXPECT_FALSE(MakeFingerprint({}, "torch", info, kIntel).contains("maxSteps"));
+  EXPECT_FALSE(MakeFingerprint({}, "torch", info, kIntel).contains("evaluateEvery"));
+  info.max_steps = 1000;
+  info.evaluate_every = 50;
+  EXPECT_EQ(MakeFingerprint({}, "torch", info, kIntel).at("maxSteps"), "1000");
+  EXPECT_EQ(MakeFingerprint({}, "torch", info, kIntel).at("evaluateEvery"), "50");
+}
+
 }  // namespace
 }  // namespace pliant

@@ -178,6 +178,15 @@ TEST(ResolveTraining, EveryRankOfAJobIsExpectedToHaveShards) {
   EXPECT_EQ(ResolveTraining(environment, {})->logical_shards, 16);
 }
 
+TEST(ScheduleOf, AProgramMayCountSteps) {
+  const ProgramInfo info{
+      .train_samples = 1000, .test_samples = 10, .max_steps = 40, .evaluate_every = 15};
+  const auto schedule = ScheduleOf({.global_batch_size = 64, .logical_shards = 8}, info);
+  ASSERT_TRUE(schedule);
+  EXPECT_EQ(schedule->total_steps(), 40U);
+  EXPECT_EQ(schedule->total_ticks(), 43U);
+}
+
 TEST(ScheduleOf, ABatchMayGrowUpToItsMaximum) {
   const ProgramInfo info{.train_samples = 1000, .epochs = 2};
   TrainingSetup setup{.global_batch_size = 64, .logical_shards = 8};

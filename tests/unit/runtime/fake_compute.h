@@ -38,7 +38,7 @@ class FakeCompute final : public Compute {
   const ProgramInfo& info() const override { return info_; }
   const StateDict& state_shape() const override { return state_; }
   std::optional<ProgramCall> call() const override { return at; }
-  bool wants_end() const override { return false; }
+  ProgramWishes wishes() const override { return {}; }
 
   void RunTick(TickWork /*work*/, TickCalls calls) override {
     Enqueue("tick", [this, done_tick = std::move(calls.done)] {

@@ -495,6 +495,28 @@ TEST(OpeningRun, RankZeroBeginsFromTheNewestCheckpointUnlessAMemberIsAsFar) {
   }
 }
 
+TEST(OpeningRun, ACheckpointContinuesWithMoreStepsButNotWithFewer) {
+  for (const std::uint64_t steps : {9U, 4U}) {
+    OpeningOf it(2, 0, {});
+    DataSpec spec = ScheduleOfSteps().spec();
+    spec.epochs = 0;
+    spec.max_steps = steps;
+    it.state.schedule = *Schedule::Make(spec);
+    it.checkpointer.newest = [] { return CheckpointOfStep(5); };
+    it.checkpointer.restored = [&] {
+      return Restored{.manifest = {.position = {.step = 5, .tick = 5, .membership = {2, 2}}},
+                      .state = StateCopy::Like(it.compute.state_shape()),
+                      .passed_over = {}};
+    };
+    it.BeginConnected();
+    it.Hears(1, {});
+    it.loop.RunFor(seconds(1));
+    const std::string refused =
+        "failed: the checkpoint of step 5 has more steps than maxSteps (4): use at least 5";
+    EXPECT_EQ(it.told, Lines{steps == 9 ? "load 5" : refused});
+  }
+}
+
 TEST(OpeningRun, OnlyRankZeroLooksAtTheVolume) {
   OpeningOf it(2, 1, AfterCrash(4));
   it.BeginConnected();

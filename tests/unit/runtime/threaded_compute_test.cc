@@ -63,9 +63,9 @@ class CountingProgram final : public Program {
     total_ += static_cast<float>(task.sums.loss);
     return {};
   }
-  bool wants_end() const override {
-    if (throws_in_wants_end) throw std::bad_alloc();
-    return total_ > 11;
+  ProgramWishes wishes() const override {
+    if (throws_in_wishes) throw std::bad_alloc();
+    return {.end = total_ > 11};
   }
   StateDict State() override {
     return {{.name = "model.total", .bytes = std::as_writable_bytes(std::span(&total_, 1))}};
@@ -88,7 +88,7 @@ class CountingProgram final : public Program {
   int failing_shard = -1;
   int throwing_shard = -1;
   bool throws_in_commit = false;
-  bool throws_in_wants_end = false;
+  bool throws_in_wishes = false;
 
  private:
   ProgramInfo info_{.gradient_elements = kElements, .buffer_bytes = 2, .name = "counting"};
@@ -164,7 +164,7 @@ TEST_P(ThreadedComputeTest, TellsWhetherTheStateIsTheLastOne) {
   std::shared_ptr<const StateCopy> first;
   const auto note = [&](const auto& status) {
     EXPECT_TRUE(status.has_value());
-    wanted.push_back(compute_->wants_end());
+    wanted.push_back(compute_->wishes().end);
   };
   compute_->CopyState({}, [&](auto state) { first = *state; });
   compute_->Commit({.mean = {.values = gradient}}, note);
@@ -627,7 +627,7 @@ TEST_P(ThreadedComputeTest, AGradientIsKeptUntilItIsCommitted) {
 }
 
 TEST_P(ThreadedComputeTest, AnExceptionAtTheEndOfAnOperationIsItsError) {
-  program_.throws_in_wants_end = true;
+  program_.throws_in_wishes = true;
   const FloatBuffer gradient = Filled(10);
   Error heard;
   compute_->Commit({.mean = {.values = gradient}}, [&](const auto& status) {

@@ -77,8 +77,6 @@ def _check_names(settings: Mapping[str, Any]) -> None:
         for name in settings:
             if name not in known:
                 raise InvalidProgram(f"pliant.attach has no argument {name!r}{_hint(name, known)}")
-        if "epochs" not in settings:
-            raise InvalidProgram("pliant.attach needs epochs, the passes over the training data")
 
 
 def _hint(name: str, known: Iterable[str]) -> str:

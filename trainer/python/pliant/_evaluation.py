@@ -9,7 +9,7 @@ from .errors import InvalidProgram
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The result of an epoch's evaluation: the same on all learners."""
+    """The result of an evaluation: the same on all learners."""
 
     epoch: int
     step: int  # optimizer steps committed before

@@ -56,7 +56,7 @@ class Shard:
     training: bool  # False: the shard of an evaluation
     gradient: int = 0  # address of the floats to write
     travels_early: bool = False  # gradients are sent as soon as they are reported ready
-    last: bool = False  # of the epoch's last step, or of the last part of its evaluation
+    last: bool = False  # of the epoch's last step, or of the last part of an evaluation
     on_gpu: bool = False  # the gradient's address is the GPU's
 
 
@@ -98,7 +98,7 @@ class Commit:
 
 @dataclass(frozen=True)
 class Evaluated:
-    """An epoch's evaluation is complete."""
+    """An evaluation is complete."""
 
     epoch: int
     step: int
@@ -200,7 +200,10 @@ class Learner:
         *,
         train_samples: int,
         test_samples: int = 0,
-        epochs: int,
+        epochs: int | None = None,
+        max_steps: int | None = None,
+        evaluate_every: int | None = None,
+        checkpoint_every_steps: int | None = None,
         global_batch_size: int | None = None,
         logical_shards: int | None = None,
         seed: int | None = None,
@@ -208,13 +211,14 @@ class Learner:
         in_order: bool = False,
         base: tuple[str, str] | None = None,
     ) -> Plan:
-        """Describes the training. None: the job's value, or the default if the job sets none.
+        """Describes the training. None: the job's value, or the default if the job sets none; of
+        epochs and steps, no limit.
         `base`: hash and name of the frozen parameters that each learner has at home."""
         base_hash, base_name = base or (None, None)
         training = _native.Training(
             train_samples=train_samples,
             test_samples=test_samples,
-            epochs=epochs,
+            epochs=epochs or 0,
             global_batch_size=global_batch_size or 0,
             logical_shards=logical_shards or 0,
             has_seed=seed is not None,
@@ -224,6 +228,9 @@ class Learner:
             hears_evaluations=True,
             base=base_hash.encode() if base_hash else None,
             base_name=base_name.encode() if base_name else None,
+            max_steps=max_steps or 0,
+            evaluate_every=evaluate_every or 0,
+            checkpoint_every_steps=checkpoint_every_steps or 0,
         )
         self._check(self._library.pliant_describe(self._handle, ctypes.byref(training)))
         plan = _native.Plan()
@@ -393,6 +400,10 @@ class Learner:
         """Completes the training with the current step. Called before `committed`, `evaluated` or
         `loaded`."""
         self._check(self._library.pliant_stop(self._handle))
+
+    def save_checkpoint(self) -> None:
+        """Called before the answer to a commit or an evaluation. Only the first learner's counts."""
+        self._check(self._library.pliant_save_checkpoint(self._handle))
 
     def loaded(self) -> None:
         self._check(self._library.pliant_loaded(self._handle))

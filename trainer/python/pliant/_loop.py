@@ -34,7 +34,7 @@ class Elastic(FrameworkPart, Generic[StepT]):
 
     job: the job, as the environment describes it.
     plan: the batch size, its logical shards, and the number of steps.
-    epochs: passes over the training data.
+    epochs: passes over the training data that begin, before the batch grows.
     evaluates: whether there are test data.
     ending: how the training ended; None until then.
     """
@@ -65,6 +65,9 @@ class Elastic(FrameworkPart, Generic[StepT]):
             train_samples=train_samples,
             test_samples=test_samples,
             epochs=settings.epochs,
+            max_steps=settings.max_steps,
+            evaluate_every=settings.evaluate_every,
+            checkpoint_every_steps=settings.checkpoint_every_steps,
             global_batch_size=settings.batch_size,
             logical_shards=shards,
             seed=settings.seed,
@@ -75,12 +78,13 @@ class Elastic(FrameworkPart, Generic[StepT]):
         self._notices = Notices(
             self.job, self.plan, names_shards=shards is not None
         )
-        self.epochs = settings.epochs
+        self.epochs = -(-self.plan.total_steps // self.plan.steps_per_epoch)
         self.evaluates = test_samples > 0
         self._loss_is_mean = loss_is_mean
         self._counters = Counters()
         self._started = False
         self._epoch_ends = False  # with the present commit or evaluation, or the training does
+        self._checkpoint_asked = False  # of the state after the current step or evaluation
         self._returns = False  # where it would exit because it must leave
         self._steps_taken = 0  # in total, as far as this process has seen them
         self._step = 0
@@ -106,7 +110,7 @@ class Elastic(FrameworkPart, Generic[StepT]):
 
     @property
     def total_steps(self) -> int:
-        """Optimizer steps in all epochs. If the batch grows, there are fewer."""
+        """Optimizer steps of the training. If the batch grows, epochs have fewer."""
         return self.plan.total_steps
 
     @property
@@ -151,6 +155,17 @@ class Elastic(FrameworkPart, Generic[StepT]):
     def stopping(self) -> bool:
         """Whether `stop` was called: no further step follows."""
         return self._counters.stopped
+
+    def save_checkpoint(self) -> None:
+        """Writes a checkpoint of the state after this step, besides those of the job and of
+        `checkpoint_every_steps`; while another is being written, of the step after that. Call it
+        between a step's `commit` and the next step, or in a callback after an evaluation, on all
+        learners alike. The first one writes it, and the training continues meanwhile."""
+        if not self._started:
+            raise InvalidProgram(
+                "save_checkpoint() comes too early: call it between a step's commit and the next step"
+            )
+        self._checkpoint_asked = True
 
     def request_learners(self, learners: int | None) -> None:
         """Application-driven elasticity: requests this number of learners from now on (None: as
@@ -227,6 +242,7 @@ class Elastic(FrameworkPart, Generic[StepT]):
         return self._epoch, self._step
 
     def _take_state(self) -> None:
+        self._checkpoint_asked = False  # for a step that is undone here
         self._own_batches.state_changed()
         self._take_over()
         self._learner.request_learners(self._counters.learners_asked)
@@ -296,6 +312,7 @@ class Elastic(FrameworkPart, Generic[StepT]):
         self._own_batches.state_changed()
         self._save()
         self._stop_if_asked()
+        self._save_checkpoint_if_asked()
         self._learner.evaluated()
         self._after_commit()
 
@@ -303,14 +320,21 @@ class Elastic(FrameworkPart, Generic[StepT]):
         if self._counters.stopped:
             self._learner.stop()
 
+    def _save_checkpoint_if_asked(self) -> None:
+        if self._checkpoint_asked:
+            self._checkpoint_asked = False
+            self._learner.save_checkpoint()
+
     def _finish_commit(self, step: Step, taken: bool) -> None:
         for callback in self._callbacks:
             callback.on_train_batch_end(step)
             if step.last_of_epoch:
                 callback.on_epoch_end(step.epoch)
-        self._epoch_ends = step.last_of_epoch or self.stopping
+        ends = self.stopping or step.number + 1 == self.plan.total_steps
+        self._epoch_ends = ends or step.last_of_epoch
         self._save()
         self._stop_if_asked()
+        self._save_checkpoint_if_asked()
         self._learner.committed(taken=taken)
         self._after_commit()
         self._steps_taken = self._step + 1

@@ -85,6 +85,9 @@ class Training(_Sized):
         ("hears_evaluations", c_int32),
         ("base", c_char_p),
         ("base_name", c_char_p),
+        ("max_steps", c_uint64),
+        ("evaluate_every", c_uint64),
+        ("checkpoint_every_steps", c_uint64),
     ]
 
 
@@ -203,6 +206,7 @@ _FUNCTIONS = {
     "pliant_committed": (c_int32, [c_void_p, c_int32]),
     "pliant_evaluated": (c_int32, [c_void_p]),
     "pliant_stop": (c_int32, [c_void_p]),
+    "pliant_save_checkpoint": (c_int32, [c_void_p]),
     "pliant_loaded": (c_int32, [c_void_p]),
     "pliant_fail": (c_int32, [c_void_p, c_int32, c_char_p]),
     "pliant_leave": (c_int32, [c_void_p]),

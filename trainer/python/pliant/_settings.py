@@ -49,13 +49,31 @@ class Settings:
 
     framework: ClassVar = ""  # the one that has the class's own settings; "": each has them
 
-    epochs: Annotated[int, check.whole(1, 1 << 40), "passes over the training data."]
+    epochs: Annotated[
+        int | None,
+        check.or_none(check.whole(1, 1 << 40)),
+        "passes over the training data. None: as many as max_steps need.",
+    ] = None
+    max_steps: Annotated[
+        int | None,
+        check.or_none(check.whole(1, 1 << 40)),
+        "optimizer steps after which the training is complete, if its epochs have not ended before. "
+        "None: it ends with its epochs.",
+    ] = None
     batch_size: Annotated[
         int | None,
         check.or_none(check.whole(1, 1 << 32)),
         "samples of the global batch, over all learners. None: the job's or, alone, 256.",
     ] = None
-    test_data: Annotated[Any, check.anything, "like train_data; evaluated after each epoch."] = None
+    test_data: Annotated[
+        Any, check.anything, "like train_data; evaluated after each epoch or by evaluate_every."
+    ] = None
+    evaluate_every: Annotated[
+        int | None,
+        check.or_none(check.whole(1, 1 << 40)),
+        "optimizer steps from one evaluation to the next, over the whole training, whose last step "
+        "is evaluated, too. None: one follows each complete epoch. Not with a batch that grows.",
+    ] = None
     evaluate: Annotated[
         Evaluate | None,
         check.or_none(check.function),
@@ -115,6 +133,12 @@ class Settings:
         "folder of checkpoints. None: PLIANT_CHECKPOINT_DIR, else ./checkpoints. Ignored in a job, "
         "which uses its volume.",
     ] = None
+    checkpoint_every_steps: Annotated[
+        int | None,
+        check.or_none(check.whole(1, 1 << 40)),
+        "optimizer steps between two checkpoints. None: the job's spec.checkpoint.everySteps, which "
+        "it may repeat; alone, PLIANT_CHECKPOINT_EVERY_STEPS or none.",
+    ] = None
     name: Annotated[
         str | None, check.or_none(check.text), "name of the training in logs. None: the model's."
     ] = None
@@ -124,6 +148,16 @@ class Settings:
             _, checked, _ = get_args(each.type)
             value = checked(each.name, getattr(self, each.name))
             object.__setattr__(self, each.name, value)  # the class is frozen
+        if self.epochs is None and self.max_steps is None:
+            raise InvalidProgram(
+                "epochs and max_steps are both None: give one of them, such as epochs=10 or "
+                "max_steps=1000"
+            )
+        if self.evaluate_every is not None and self.test_data is None:
+            raise InvalidProgram(
+                f"evaluate_every is {self.evaluate_every}, but test_data is None: give test data, "
+                "or leave it out"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

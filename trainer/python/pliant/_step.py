@@ -43,7 +43,8 @@ class Step:
 
     @property
     def last_of_epoch(self) -> bool:
-        """Whether this is the epoch's last step: step a per-epoch schedule after its commit."""
+        """Whether this is the epoch's last step: step a per-epoch schedule after its commit. An
+        epoch that max_steps end has none."""
         return self._last
 
     @property
