@@ -1,10 +1,12 @@
 """pliant.data.WebDataset: which samples it finds, in which order it reads them, and what it refuses."""
 
+import contextlib
 import io
 import itertools
 import json
 import os
 import pathlib
+import random
 import sys
 import tarfile
 import tempfile
@@ -14,6 +16,8 @@ from unittest import mock
 
 from pliant._data import kept_files
 from pliant._data.file_names import names_of
+from pliant._data.tar_members import BadTar
+from pliant._data.tar_samples import sample_in, spans_of
 from pliant._learner import Plan
 from pliant._streams import Streams, StreamShard, is_stream
 from pliant._torch.batches import size_of
@@ -216,6 +220,7 @@ class HostileTest(WebTest):
             ("records that are none", header(size=b"24\0", kind=b"x") + pax.ljust(512, b"\0") + header() + ZEROS, "damaged"),
             ("a record of length 0", header(size=b"5\0", kind=b"x") + b"0 a=\n".ljust(512, b"\0") + header() + ZEROS, "damaged"),
             ("a size that is no number", header(size=b"15\0", kind=b"x") + b"13 size=1e99\n".ljust(512, b"\0") + header() + ZEROS, "is no number"),
+            ("two files that are joined", good + good, "it ends at byte 3584, and other bytes follow"),
             ("a sparse file", header(kind=b"S") + ZEROS, "write it without --sparse"),
         ]  # fmt: skip
         for what, data, message in cases:
@@ -223,6 +228,23 @@ class HostileTest(WebTest):
                 path = self.write("x.tar", data)
                 refused = self.assert_refused(message, path)
                 self.assertIn(f"files: {path!r} is not a tar file that can be read", refused)
+
+    def test_any_bytes_are_samples_or_refused(self):
+        good = tar([("ä" * 90 + f"{n}.txt", bytes(n * 300)) for n in range(4)])
+        for seed in range(400):
+            draw, data = random.Random(seed), bytearray(good)
+            for _ in range(draw.randrange(1, 4)):
+                block = 512 * draw.randrange(len(data) // 512)
+                data[block + draw.choice((0, 124, 125, 135, 148, 156, 257, draw.randrange(512)))] = draw.randrange(256)
+                if draw.random() < 0.7:  # with a right checksum
+                    data[block + 148 : block + 156] = b" " * 8
+                    data[block + 148 : block + 156] = b"%06o\0 " % sum(data[block : block + 512])
+            data = bytes(data[: draw.choice((len(data), draw.randrange(len(data))))])
+            with self.subTest(seed), contextlib.suppress(BadTar):
+                spans = spans_of(lambda at, length, data=data: data[at : at + length], len(data))
+                for begin, end in zip(spans[::2], spans[1::2], strict=True):
+                    with contextlib.suppress(BadTar):
+                        sample_in(data[512 * begin : 512 * end])
 
     def test_files_that_are_none_are_refused(self):
         os.mkfifo(self.folder / "pipe")

@@ -1,6 +1,6 @@
 """Leaves out the first rows of a part of parquet files, before any step of the pipeline sees them.
 
-The library can skip rows only by reading them through all steps, and before version 5.2 its states
+The library can skip rows only by reading them through all steps, and in older versions its states
 may lead to another row than the next.
 """
 

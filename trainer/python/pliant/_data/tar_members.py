@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 BLOCK = 512  # bytes; headers and contents begin at multiples
 _MAX_EXTENDED = 1 << 20  # bytes of a long name or of pax records
+_LOOKED_AT = 1 << 16  # bytes behind the end; tar fills up to 10 KiB with zeros
 
 _REGULAR = (b"0", b"\0", b"7")
 _WITHOUT_CONTENT = (b"1", b"2", b"3", b"4", b"5", b"6")  # links, devices, folders, pipes
@@ -43,6 +44,11 @@ def members(read: Read, begin: int, end: int, *, whole: bool) -> Iterator[Member
     while at < end:
         member = _member(read, at, end)
         if member is None:
+            if any(read(at, min(end - at, _LOOKED_AT))):
+                raise BadTar(
+                    f"it ends at byte {at}, and other bytes follow, as in files that are joined: "
+                    "write one from all of them"
+                )
             return
         yield member
         at = member.end
