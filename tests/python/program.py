@@ -1,6 +1,6 @@
 """A user's script, as small as the tests need it: `program.py cnn|steps|stream|replaced|transformer|tokens|adapter
 [fault]`. "steps" is the CNN, limited to seven steps for each of its epochs and evaluated after every nine; it asks for
-checkpoints. "stream" is the CNN on data that are read sequentially; it stops itself after a fifth of its epochs.
+checkpoints and keeps the best model. "stream" is the CNN on data that are read sequentially; it stops itself after a fifth of its epochs.
 "replaced" is a CNN that replaces its tensors by others, and registers an average. "tokens" weighs texts of 1 to 9
 tokens by those that have a label; many have none. "adapter" is the same with a frozen table of 104 MB at home.
 
@@ -259,6 +259,8 @@ def main(kind, fault):
         model, optimizer, train, test_data=test, evaluate=evaluate, **settings
     )
     elastic.register("schedule", schedule)
+    if kind == "steps":
+        elastic.add_callback(pliant.BestModel())
     if kind == "replaced":
         registered = Registered(model)
         elastic.register("registered", registered)

@@ -58,7 +58,8 @@ class ElasticTest(ScenarioTest):
         self.resize_and_kill(program("cnn"))
 
     def test_steps_in_place_of_epochs(self):
-        """1 -> 3 -> 2 learners; the first one dies. A checkpoint that the program asks for is written once."""
+        """1 -> 3 -> 2 learners; the first one dies. A checkpoint that the program asks for is written once, and
+        the best model is that of one learner alone."""
         job, learners = self.running_job([0], program=program("steps"), epochs=10, shard_milliseconds=250)
         learners += job.start_learners([1, 2])
         job.plan(learners)
@@ -73,6 +74,14 @@ class ElasticTest(ScenarioTest):
         asked = [step for step in saved if step % 20 == 11]
         self.assertEqual(sorted(set(asked)), sorted(asked), "by one learner each")
         self.assertIn(51, asked)
+        evaluations = {line["step"]: line["loss"] for line in job.metric_lines() if line["kind"] == "test"}
+        best = job.folder / "checkpoints" / UID / "best"
+        note = json.loads((best / "best.json").read_text())
+        self.assertEqual(note["step"], min(evaluations, key=evaluations.get))
+        self.assertEqual(json.loads((best / "manifest.json").read_text())["step"], note["step"])
+        alone = job.folder / "alone" / "local" / "best"
+        self.assertEqual((best / "model.safetensors").read_bytes(), (alone / "model.safetensors").read_bytes())
+        self.assertEqual((best / "best.json").read_text(), (alone / "best.json").read_text())
 
     def test_state_that_is_replaced(self):
         """Replaced in the model or in registered state: it reaches joining learners, the others when one is lost, and

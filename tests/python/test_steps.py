@@ -2,13 +2,16 @@
 learners."""
 
 import json
+import math
 import os
 import pathlib
+import shutil
 import tempfile
 import unittest
 from unittest import mock
 
 import torch
+from pliant._torch.final_model import read_safetensors
 from pliant.errors import InvalidProgram, PliantError, TrainingFailed
 from torch import nn
 from torch.utils.data import TensorDataset
@@ -202,6 +205,84 @@ class CheckpointTest(Steps):
         self.make(max_steps=2)
         with self.assertRaisesRegex(PliantError, "does not fit the current work"):
             self.elastic._learner.save_checkpoint()
+
+
+class BestModelTest(Steps):
+    def best(self):
+        folder = self.folder / "local" / "best"
+        note = json.loads((folder / "best.json").read_text())
+        manifest = json.loads((folder / "manifest.json").read_text())
+        self.assertEqual(manifest["step"], note["step"], "one model, not a mix of two")
+        return note, read_safetensors(folder / "model.safetensors")
+
+    def make_with(self, losses, best=None, folder=None, **settings):
+        """A training whose evaluations say these losses, one after another."""
+        said = iter(losses)
+        given = {"max_steps": 2 * len(losses), "evaluate_every": 2, "test_data": data(16), "logical_shards": 1, **settings}
+        self.make(folder, evaluate=lambda batch: next(said), **given)
+        self.callback = best or pliant.BestModel()
+        self.elastic.add_callback(self.callback)
+        self.models = {}
+        self.elastic.add_callback(
+            pliant.LambdaCallback(
+                on_test_end=lambda evaluation: self.models.update(
+                    {evaluation.step: {name: value.clone() for name, value in self.model.state_dict().items()}}
+                )
+            )
+        )
+
+    def test_it_is_the_model_of_the_best_evaluation(self):
+        cases = [
+            # losses of the evaluations after 2, 4, 6 and 8 steps; the best
+            ([4.0, 3.0, 2.0, 1.0], 8),
+            ([4.0, 1.0, 2.0, 3.0], 4),
+            ([1.0, 1.0, 1.0, 1.0], 2),
+            ([math.nan, 3.0, math.inf, 3.5], 4),
+        ]
+        for losses, step in cases:
+            with self.subTest(losses):
+                self.make_with(losses)
+                self.train()
+                note, model = self.best()
+                value = losses[step // 2 - 1]
+                self.assertEqual(note, {"monitor": "loss", "value": value, "step": step})
+                self.assertEqual((self.callback.value, self.callback.step), (value, step))
+                self.assertEqual(set(model), set(self.models[step]))
+                for name, tensor in self.models[step].items():
+                    self.assertTrue(torch.equal(model[name], tensor), name)
+
+    def test_without_a_number_there_is_none(self):
+        self.make_with([math.nan, math.nan])
+        self.train()
+        self.assertFalse((self.folder / "local" / "best").exists())
+        self.assertIsNone(self.callback.value)
+
+    def test_more_may_be_better(self):
+        self.make_with([4.0, 1.0, 5.0, 3.0], pliant.BestModel(mode="max"))
+        self.train()
+        self.assertEqual(self.best()[0]["step"], 6)
+
+    def test_it_survives_a_resume_and_what_was_not_written_is_made_up_for(self):
+        for removed, step in ((False, 4), (True, 6)):
+            folder = next(self.folders)
+            self.make_with([4.0, 1.0, 2.0, 3.0], folder=folder, checkpoint_every_steps=1)
+            self.train(stop_at=5)
+            if removed:
+                shutil.rmtree(folder / "local" / "best")
+            self.make_with([2.0, 3.0], folder=folder, max_steps=8, checkpoint_every_steps=1)
+            self.train()
+            self.assertEqual(self.callback.value, 1.0)
+            self.assertEqual(self.best()[0]["step"], step)
+
+    def test_bad_arguments_are_named(self):
+        with self.assertRaisesRegex(InvalidProgram, "mode is 'up': it must be 'min' or 'max'"):
+            pliant.BestModel(mode="up")
+        self.make(max_steps=2)
+        with self.assertRaisesRegex(InvalidProgram, "BestModel needs evaluations: give test data"):
+            self.elastic.add_callback(pliant.BestModel())
+        self.make_with([1.0], pliant.BestModel("f1"))
+        with self.assertRaisesRegex(InvalidProgram, "monitor is 'f1': the evaluation has loss, accuracy"):
+            self.train()
 
 
 if __name__ == "__main__":

@@ -45,6 +45,9 @@ class World::Volume final : public CheckpointStore {
   Result<std::vector<StoredObject>> List(std::string_view prefix) override {
     return world_.store.List(prefix);
   }
+  Status Replace(std::string_view from, std::string_view to) override {
+    return world_.store.Replace(from, to);
+  }
   Status Remove(std::string_view name) override { return world_.store.Remove(name); }
 
  private:

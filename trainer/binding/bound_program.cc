@@ -193,7 +193,10 @@ Status BoundProgram::Answer(const Status& kept, const ShardSums& sums) {
 
 Status BoundProgram::AnswerChange(const Status& kept) {
   const Status marked = kept ? MarkState() : kept;
-  if (marked) wishes_ = std::exchange(next_wishes_, {});
+  if (marked) {
+    const std::lock_guard lock(wishes_mutex_);
+    wishes_ = std::exchange(next_wishes_, {});
+  }
   return Answer(marked, {});
 }
 

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -67,7 +68,10 @@ class BoundProgram final : public ProgramView {
   FinalLayout final_layout() const override { return final_layout_; }
   GradientDevice* gradient_device() override { return device_gradients_.get(); }
   Duration data_wait() const override { return data_wait_.load(); }
-  ProgramWishes wishes() const override { return wishes_.load(); }
+  ProgramWishes wishes() const override {
+    const std::lock_guard lock(wishes_mutex_);
+    return wishes_;
+  }
 
   // The runtime gives work to this thread.
   ProgramThread& thread() { return thread_; }
@@ -122,6 +126,10 @@ class BoundProgram final : public ProgramView {
     next_wishes_.checkpoint = true;
     return {};
   }
+  Status ExportBest(std::string note) {
+    next_wishes_.best = std::move(note);
+    return {};
+  }
   // As PulledThread::Refuse.
   void Refuse(const Error& error) { thread_.Refuse(error); }
 
@@ -164,7 +172,8 @@ class BoundProgram final : public ProgramView {
   PulledThread thread_{*this};  // synchronises itself
   // Written by the owner's thread only.
   std::atomic<Duration> data_wait_{};
-  std::atomic<ProgramWishes> wishes_{};
+  mutable std::mutex wishes_mutex_;
+  ProgramWishes wishes_;  // guarded by wishes_mutex_
 
   // The owner's thread only.
   std::vector<bool> ready_;    // by parameter

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -159,11 +160,11 @@ Result<BoundProgram*> ProgramAt(LearnerSession& session) {
 }
 
 // Tells this to the program, if the current work is of one of these types.
-template <typename... Current>
-pliant_status Tell(pliant_learner* learner, Status (BoundProgram::*told)()) {
+template <typename... Current, typename Told>
+pliant_status Tell(pliant_learner* learner, Told told) {
   return Guarded(learner, [&](LearnerSession& session) -> Result<pliant_status> {
     ASSIGN_OR_RETURN(BoundProgram* const program, ProgramAt<Current...>(session));
-    return OkOr((program->*told)());
+    return OkOr(std::invoke(told, *program));
   });
 }
 
@@ -397,10 +398,8 @@ pliant_status pliant_gradient_norm(pliant_learner* learner, const void* const* d
 }
 
 pliant_status pliant_committed(pliant_learner* learner, int32_t taken) {
-  return Guarded(learner, [&](LearnerSession& session) -> Result<pliant_status> {
-    ASSIGN_OR_RETURN(BoundProgram* const program, ProgramAt<CommitTask>(session));
-    return OkOr(program->Committed(taken != 0));
-  });
+  return Tell<CommitTask>(learner,
+                          [&](BoundProgram& program) { return program.Committed(taken != 0); });
 }
 
 pliant_status pliant_evaluated(pliant_learner* learner) {
@@ -413,6 +412,11 @@ pliant_status pliant_stop(pliant_learner* learner) {
 
 pliant_status pliant_save_checkpoint(pliant_learner* learner) {
   return Tell<CommitTask, EvaluationTask>(learner, &BoundProgram::SaveCheckpoint);
+}
+
+pliant_status pliant_export_best(pliant_learner* learner, const char* note) {
+  return Tell<CommitTask, EvaluationTask>(
+      learner, [&](BoundProgram& program) { return program.ExportBest(pliant::TextOr(note, "")); });
 }
 
 pliant_status pliant_loaded(pliant_learner* learner) {

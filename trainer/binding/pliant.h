@@ -167,9 +167,8 @@ typedef struct pliant_training {
   int32_t in_order;
   /* Not 0: PLIANT_EVALUATED is yielded after each evaluation. */
   int32_t wants_evaluation_results;
-  /* A hash of the frozen parameters that each learner loads itself, and that are not registered
-   * (except as PLIANT_HOME). Learners and checkpoints of another base are refused. NULL: there are
-   * none. */
+  /* A hash of the frozen parameters that each learner loads itself (registered only as
+   * PLIANT_HOME). Learners and checkpoints of another base are refused. NULL: there are none. */
   const char* base;
   const char* base_name; /* for people: "gpt2@607a30d". NULL: unknown */
   /* Not 0: the training is complete after these steps, or after its epochs, whatever is first. */
@@ -229,7 +228,6 @@ enum {
  * are on the GPU, its gradients stay there as well: see `device` of pliant_work. Then no call waits
  * for the GPU during the training, except pliant_gradient_norm. Without a name, each call that
  * touches such memory first waits for all earlier work of the context (cuCtxSynchronize).
- *
  * If a copy fails in an answer or in pliant_next, this learner ends. Without a driver calls return
  * PLIANT_FAILED; the message names the remedy. */
 enum { PLIANT_CPU = 0, PLIANT_CUDA = 1 };
@@ -438,6 +436,11 @@ PLIANT_API pliant_status pliant_stop(pliant_learner* learner);
  * but any may become that: call it on all. */
 PLIANT_API pliant_status pliant_save_checkpoint(pliant_learner* learner);
 
+/* Call before the answer to COMMIT or EVALUATED: the model after it is the best so far, and
+ * replaces <job>/best/, in the layout of the final model, with `note` as best.json. As above: on
+ * all. */
+PLIANT_API pliant_status pliant_export_best(pliant_learner* learner, const char* note);
+
 /* Answers LOADED. */
 PLIANT_API pliant_status pliant_loaded(pliant_learner* learner);
 
@@ -449,12 +452,9 @@ PLIANT_API pliant_status pliant_fail(pliant_learner* learner, int32_t wrong_inpu
 /* This learner leaves at the next boundary, as after SIGTERM. Any thread. */
 PLIANT_API pliant_status pliant_leave(pliant_learner* learner);
 
-/* Application-driven elasticity: the program requests this number of learners from now on; 0: as
- * many as it can get. Call it alike on all learners. It is only a request: the job's limits and its
- * fair share decide. Any thread. */
+/* Application-driven elasticity: requests this number of learners from now on; 0: as many as it can
+ * get. Call it alike on all learners; the job's limits and fair share decide. Any thread. */
 PLIANT_API pliant_status pliant_request_learners(pliant_learner* learner, int32_t learners);
-
-/* ---- Data ahead ---- */
 
 /* Predicts a shard, to read its samples ahead: the one that pliant_next will yield `ahead` shards
  * after the next one, if nothing changes. Fills kind, shard, epoch, step, seed and samples, which

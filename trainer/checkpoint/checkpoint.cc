@@ -183,6 +183,16 @@ Result<Manifest> Publish(CheckpointStore& store, std::string_view directory,
   return written;
 }
 
+// The model of this state as others read it.
+Result<Manifest> PublishModel(CheckpointStore& store, std::string_view directory,
+                              const CheckpointLabel& label, const StateDict& state,
+                              const FinalLayout& layout) {
+  StateCopy home;
+  RETURN_IF_ERROR(home.CopyFrom(layout.home));
+  const StateDict model = FinalModelOf(state, layout, home.view());
+  return Publish(store, directory, FinalFiles(model, layout), label, model);
+}
+
 }  // namespace
 
 Result<Manifest> SaveCheckpoint(CheckpointStore& store, const CheckpointLabel& label,
@@ -295,12 +305,20 @@ Status PruneTo(CheckpointStore& store, const TrainingPosition& written, int keep
 
 Result<Manifest> ExportFinal(CheckpointStore& store, const CheckpointLabel& label,
                              const StateDict& state, const FinalLayout& layout) {
-  StateCopy home;
-  RETURN_IF_ERROR(home.CopyFrom(layout.home));
-  const StateDict model = FinalModelOf(state, layout, home.view());
-  Result<Manifest> exported =
-      Publish(store, kFinalDirectory, FinalFiles(model, layout), label, model);
+  Result<Manifest> exported = PublishModel(store, kFinalDirectory, label, state, layout);
   if (exported) RemoveTemporaries(store, kFinalDirectory);
+  return exported;
+}
+
+Result<Manifest> ExportBest(CheckpointStore& store, const CheckpointLabel& label,
+                            const StateDict& state, const FinalLayout& layout) {
+  const std::string directory = Format("{}-{}", kBestDirectory, NameOf(label.position));
+  // Learners that died while they wrote have left some.
+  ASSIGN_OR_RETURN(const std::vector<StoredObject> remains,
+                   store.List(Format("{}-", kBestDirectory)));
+  for (const StoredObject& object : remains) RETURN_IF_ERROR(store.Remove(object.name));
+  ASSIGN_OR_RETURN(Manifest exported, PublishModel(store, directory, label, state, layout));
+  RETURN_IF_ERROR(store.Replace(directory, kBestDirectory));
   return exported;
 }
 

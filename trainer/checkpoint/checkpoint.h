@@ -71,6 +71,10 @@ Status PruneTo(CheckpointStore& store, const TrainingPosition& written, int keep
 // files have.
 Result<Manifest> ExportFinal(CheckpointStore& store, const CheckpointLabel& label,
                              const StateDict& state, const FinalLayout& layout = {});
+// Writes best/, in the same layout, in place of the one that is there: a crash leaves one of them
+// whole. It is first written below another name, by which members of other memberships know it.
+Result<Manifest> ExportBest(CheckpointStore& store, const CheckpointLabel& label,
+                            const StateDict& state, const FinalLayout& layout = {});
 // Writes only the model, in the format of a checkpoint and of final/.
 Status WriteModel(CheckpointStore& store, std::string_view name, const StateDict& state);
 // kInvalid: this model was made on another base, so it does not fit one that is loaded with `base`.

@@ -86,6 +86,17 @@ class OperationCheckpointer : public Checkpointer {
         std::move(done));
   }
 
+  void ExportBest(CheckpointLabel label, std::shared_ptr<const StateCopy> state, FinalLayout layout,
+                  Done<Manifest> done) override {
+    Start<Manifest>(
+        kWriting,
+        [label = std::move(label), state = std::move(state),
+         layout = std::move(layout)](CheckpointStore& store) {
+          return pliant::ExportBest(store, label, state->view(), layout);
+        },
+        std::move(done));
+  }
+
   void FindFinal(Done<Manifest> done) override {
     Start<Manifest>(
         kReading, [](CheckpointStore& store) { return ReadFinal(store); }, std::move(done));

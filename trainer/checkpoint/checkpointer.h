@@ -39,6 +39,8 @@ class Checkpointer {
   virtual void RestoreFirst(JobIdentity job, Done<Restored> done) = 0;
   virtual void ExportFinal(CheckpointLabel label, std::shared_ptr<const StateCopy> state,
                            FinalLayout layout, Done<Manifest> done) = 0;
+  virtual void ExportBest(CheckpointLabel label, std::shared_ptr<const StateCopy> state,
+                          FinalLayout layout, Done<Manifest> done) = 0;
   virtual void FindFinal(Done<Manifest> done) = 0;  // kNotFound: not published
 };
 

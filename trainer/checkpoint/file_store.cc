@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <system_error>
 #include <utility>
 
@@ -169,6 +170,29 @@ Result<std::vector<StoredObject>> FileStore::List(std::string_view prefix) {
                 [&](const StoredObject& object) { return !object.name.starts_with(prefix); });
   std::ranges::sort(found, {}, &StoredObject::name);
   return found;
+}
+
+Status FileStore::Replace(std::string_view from, std::string_view to) {
+  const fs::path source = root_ / from;
+  const fs::path target = root_ / to;
+  const auto rename = [](const fs::path& one, const fs::path& other, unsigned flags) {
+    return ::renameat2(AT_FDCWD, one.c_str(), AT_FDCWD, other.c_str(), flags) == 0 ? 0 : errno;
+  };
+  std::error_code ignored;  // what is left of the old ones is in nobody's way
+  fs::path old = source;
+  int error = rename(source, target, RENAME_EXCHANGE);
+  if (error == EINVAL || error == ENOSYS || error == EOPNOTSUPP) {
+    old = target.string() + ".old";
+    fs::remove_all(old, ignored);
+    error = rename(target, old, 0);
+    if (error == 0 || error == ENOENT) error = rename(source, target, 0);
+  } else if (error == ENOENT) {  // nothing is there to be replaced
+    error = rename(source, target, 0);
+  }
+  if (error != 0) return SystemError(target, "replace", error);
+  RETURN_IF_ERROR(SyncDirectory(target.parent_path()));
+  if (old != target) fs::remove_all(old, ignored);
+  return {};
 }
 
 Status FileStore::Remove(std::string_view name) {

@@ -22,6 +22,9 @@ class FileStore final : public CheckpointStore {
   Status Put(std::string_view name, std::span<const std::span<const std::byte>> parts) override;
   Status Read(std::string_view name, std::uint64_t offset, std::span<std::byte> out) override;
   Result<std::vector<StoredObject>> List(std::string_view prefix) override;
+  // Without an exchange of names (NFS), a crash in the middle leaves `to` missing, the old objects
+  // below `to`.old and the new ones below `from`.
+  Status Replace(std::string_view from, std::string_view to) override;
   Status Remove(std::string_view name) override;
 
  private:

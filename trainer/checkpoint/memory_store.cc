@@ -55,6 +55,24 @@ Result<std::vector<StoredObject>> MemoryStore::List(std::string_view prefix) {
   return found;
 }
 
+Status MemoryStore::Replace(std::string_view from, std::string_view to) {
+  const Fault what = fault ? fault(operations_, to) : Fault::kNone;
+  ++operations_;
+  if (what == Fault::kFail) return Injected(to);
+  const std::string source = Format("{}/", from);
+  const std::string target = Format("{}/", to);
+  if (objects_.lower_bound(source) == objects_.end() ||
+      !objects_.lower_bound(source)->first.starts_with(source))
+    return Fail(ErrorCode::kNotFound, Format("{}: no such directory", from));
+  std::erase_if(objects_, [&](const auto& object) { return object.first.starts_with(target); });
+  for (auto it = objects_.lower_bound(source);
+       it != objects_.end() && it->first.starts_with(source);) {
+    objects_[target + it->first.substr(source.size())] = std::move(it->second);
+    it = objects_.erase(it);
+  }
+  return what == Fault::kNone ? Status() : Injected(to);
+}
+
 Status MemoryStore::Remove(std::string_view name) {
   const Fault what = fault ? fault(operations_, name) : Fault::kNone;
   ++operations_;

@@ -18,7 +18,7 @@ struct StoredObject {
 };
 
 // The storage of checkpoints: a flat set of named objects, as in an object store or a directory.
-// Names are relative, with '/' between their parts. The caller never renames an object.
+// Names are relative, with '/' between their parts.
 class CheckpointStore {
  public:
   virtual ~CheckpointStore() = default;
@@ -33,6 +33,13 @@ class CheckpointStore {
   // The objects whose names begin with `prefix`, in order of name. An interrupted Put may have left
   // an object under another name.
   virtual Result<std::vector<StoredObject>> List(std::string_view prefix) = 0;
+
+  // The objects below directory `from` take the place of those below `to`: a crash leaves the old
+  // ones or these whole, under `to`.
+  virtual Status Replace(std::string_view from, std::string_view to) {
+    (void)from;
+    return Fail(ErrorCode::kInvalid, "this store cannot replace " + std::string(to));
+  }
 
   // A missing object is no error.
   virtual Status Remove(std::string_view name) = 0;

@@ -18,6 +18,7 @@ namespace pliant {
 inline constexpr std::string_view kStepPrefix = "step-";
 inline constexpr std::string_view kManifestName = "manifest.json";
 inline constexpr std::string_view kFinalDirectory = "final";
+inline constexpr std::string_view kBestDirectory = "best";
 
 std::string PathIn(std::string_view directory, std::string_view name);
 

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -82,6 +83,8 @@ struct ProgramWishes {
   bool end = false;
   // A checkpoint of this state. Only that of rank 0 counts.
   bool checkpoint = false;
+  // This model is the best one so far: it is written with this text. Only rank 0's counts.
+  std::optional<std::string> best = std::nullopt;
 };
 
 // The properties of a model in training that the runtime reads, whether the runtime calls the

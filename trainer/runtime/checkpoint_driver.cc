@@ -59,10 +59,13 @@ void CheckpointDriver::WhenWritten(std::function<void()> task) {
   when_written_ = std::move(task);
 }
 
+void CheckpointDriver::EndWriting() {
+  if (--writing_ > 0) return;
+  if (const auto task = std::exchange(when_written_, nullptr)) task();
+}
+
 void CheckpointDriver::OnWritten(const std::shared_ptr<Running>& running, Written written) {
-  if (--writing_ == 0) {
-    if (const auto task = std::exchange(when_written_, nullptr)) task();
-  }
+  EndWriting();
   if (running->save.slice.index == 0 && written && !*written) {
     const Duration took = parts_.tasks.Now() - running->began;
     return AwaitSlices(

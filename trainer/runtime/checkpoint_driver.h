@@ -3,11 +3,14 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "base/result.h"
 #include "trainer/checkpoint/checkpointer.h"
 #include "trainer/membership/messages.h"
 #include "trainer/protocol/slice_failure.h"
+#include "trainer/runtime/best_model.h"
 #include "trainer/runtime/checkpoint_schedule.h"
 #include "trainer/runtime/compute.h"
 #include "trainer/runtime/learner_stats.h"
@@ -51,6 +54,11 @@ class CheckpointDriver {
   // Writes this member's slice, if it has one. The state does not change before the copy is made.
   // `done` is for rank 0: whether the checkpoint is there.
   void Save(CheckpointSave save, Done done);
+  // Writes the best model so far, in place of the one before. `note`: the program's text for it.
+  void ExportBest(CheckpointLabel label, std::string note) {
+    ++writing_;
+    best_.Export(std::move(label), std::move(note));
+  }
   void OnSliceFailed(const LearnerId& peer, SliceFailure failure);
   // Reports a write error, also one of the final model, like that of a checkpoint.
   void NoteWriteError(const Error& error);
@@ -72,6 +80,7 @@ class CheckpointDriver {
   };
   using Written = Result<std::optional<Manifest>>;
 
+  void EndWriting();
   void OnWritten(const std::shared_ptr<Running>& running, Written written);
   // The member that writes the last slice publishes the checkpoint; rank 0 looks for that until
   // `by`.
@@ -86,8 +95,11 @@ class CheckpointDriver {
   const Parts parts_;
   const ReportFailure report_failure_;
   CheckpointSchedule schedule_;
+  BestModel best_{
+      {.tasks = parts_.tasks, .compute = parts_.compute, .checkpointer = parts_.checkpointer},
+      [this] { EndWriting(); }};
   bool saving_ = false;
-  int writing_ = 0;  // running copies and writes of the state, or of its slices
+  int writing_ = 0;  // running copies and writes of the state, of its slices, or of best models
   std::function<void()> when_written_;
   std::uint64_t recoveries_ = 0;
   std::optional<Tick> saved_tick_;

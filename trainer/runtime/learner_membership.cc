@@ -186,6 +186,12 @@ bool LearnerLoop::OthersContinue() const {
 }
 
 void LearnerLoop::OnBoundary(const TickOutcome& outcome) {
+  // Whatever follows: the next tick may change the state.
+  if (auto best = std::exchange(state_.best, std::nullopt); best && view_.rank() == 0) {
+    checkpoints_.ExportBest(LabelOf(state_.schedule, state_.group, view_.current().id,
+                                    options_.framework, parts_.compute.info().base),
+                            *std::move(best));
+  }
   if (view_.entry_put_off()) return moves_.Then(SimpleMove::kEnterPutOff);
   if (state_.at_the_end()) return moves_.Then(SimpleMove::kFinish);
   // The program may wish for a checkpoint on some learners only, so then rank 0 writes all of it.

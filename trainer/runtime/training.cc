@@ -170,7 +170,9 @@ void Training::CommitWhenComplete() {
     if (!output) return owner_.Fail(output.error());
     AddNoise(parts_.state.group.noise, ticks_.plan(), outcome.sums, outcome.spread, *output);
     parts_.state.RecordStopRequest(parts_.compute, applied() + 1);
-    parts_.state.checkpoint_wished |= parts_.compute.wishes().checkpoint;
+    ProgramWishes wishes = parts_.compute.wishes();
+    parts_.state.checkpoint_wished |= wishes.checkpoint;
+    parts_.state.best = std::move(wishes.best);
     OnCommitted(outcome);
   });
 }

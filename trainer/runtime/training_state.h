@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "base/event_loop.h"
@@ -23,9 +24,10 @@ struct TrainingState {
   // The applied ticks after which the program wants to stop, if it does. During catch-up this
   // becomes known with the state.
   std::optional<Tick> ended_at;
-  bool checkpoint_wished = false;  // by the program, of this state or a later one
-  MetricsAccumulator metrics;      // over the group's ticks
-  Tick max_applied = 0;            // the highest applied() so far
+  bool checkpoint_wished = false;   // by the program, of this state or a later one
+  std::optional<std::string> best;  // the program's text, if its state has the best model so far
+  MetricsAccumulator metrics;       // over the group's ticks
+  Tick max_applied = 0;             // the highest applied() so far
   std::optional<TimePoint> last_commit;
 
   // The program's state stands at `position`, and the next tick follows it.

@@ -68,6 +68,14 @@ class FakeCheckpointer final : public Checkpointer {
       done(*final_model);
     });
   }
+  void ExportBest(CheckpointLabel label, std::shared_ptr<const StateCopy> /*state*/,
+                  FinalLayout layout, Done<Manifest> done) override {
+    Enqueue(writes_free_at_, "best " + layout.texts.back().text,
+            [this, label = std::move(label), done = std::move(done)] {
+              if (write_error) return done(std::unexpected(*write_error));
+              done(ManifestOf(label));
+            });
+  }
   void FindFinal(Done<Manifest> done) override {
     Enqueue(reads_free_at_, "find final", [this, done = std::move(done)] {
       if (!final_model) return done(None());

@@ -18,6 +18,7 @@ from .errors import Diverged, InvalidProgram, PliantError, TrainingFailed
 
 if TYPE_CHECKING:
     from ._attach import attach
+    from ._best_model import BestModel
     from ._callback import Callback, LambdaCallback
     from ._evaluation import Evaluation
     from ._loop import Elastic
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "BestModel",
     "Callback",
     "Diverged",
     "EarlyStopping",
@@ -53,6 +55,7 @@ __all__ = [
 
 # Imported at first use: they import a framework, which takes seconds.
 _LAZY = {
+    "BestModel": "._best_model",
     "Callback": "._callback",
     "EarlyStopping": ".callbacks",
     "Elastic": "._loop",

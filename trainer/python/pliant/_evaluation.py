@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ._checks import one_of, or_none
 from ._learner import Evaluated
 from .errors import InvalidProgram
 
@@ -43,3 +44,10 @@ def monitored(evaluation: Evaluation, monitor: str) -> float:
         return evaluation.sums[monitor]
     known = ["loss", "accuracy", *sorted(evaluation.sums)]
     raise InvalidProgram(f"monitor is {monitor!r}: the evaluation has {', '.join(known)}")
+
+
+def sign_of(monitor: str, mode: str | None) -> int:
+    """The factor that makes smaller values the better ones. `mode`: "min" or "max"; None: "min" for
+    the loss, else "max"."""
+    mode = or_none(one_of("min", "max"))("mode", mode)
+    return 1 if (mode or ("min" if monitor == "loss" else "max")) == "min" else -1

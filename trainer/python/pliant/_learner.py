@@ -405,6 +405,10 @@ class Learner:
         """Called before the answer to a commit or an evaluation. Only the first learner's counts."""
         self._check(self._library.pliant_save_checkpoint(self._handle))
 
+    def export_best(self, note: str) -> None:
+        """Called before the answer to a commit or an evaluation. Only the first learner's counts."""
+        self._check(self._library.pliant_export_best(self._handle, note.encode()))
+
     def loaded(self) -> None:
         self._check(self._library.pliant_loaded(self._handle))
 

@@ -85,6 +85,7 @@ class Elastic(FrameworkPart, Generic[StepT]):
         self._started = False
         self._epoch_ends = False  # with the present commit or evaluation, or the training does
         self._checkpoint_asked = False  # of the state after the current step or evaluation
+        self._best_note: str | None = None  # of a model after the current evaluation
         self._returns = False  # where it would exit because it must leave
         self._steps_taken = 0  # in total, as far as this process has seen them
         self._step = 0
@@ -313,12 +314,19 @@ class Elastic(FrameworkPart, Generic[StepT]):
         self._save()
         self._stop_if_asked()
         self._save_checkpoint_if_asked()
+        if self._best_note is not None:
+            self._learner.export_best(self._best_note)
+            self._best_note = None
         self._learner.evaluated()
         self._after_commit()
 
     def _stop_if_asked(self) -> None:
         if self._counters.stopped:
             self._learner.stop()
+
+    def _export_best(self, note: str) -> None:
+        """The model after this evaluation replaces `<job>/best`."""
+        self._best_note = note
 
     def _save_checkpoint_if_asked(self) -> None:
         if self._checkpoint_asked:

@@ -207,6 +207,7 @@ _FUNCTIONS = {
     "pliant_evaluated": (c_int32, [c_void_p]),
     "pliant_stop": (c_int32, [c_void_p]),
     "pliant_save_checkpoint": (c_int32, [c_void_p]),
+    "pliant_export_best": (c_int32, [c_void_p, c_char_p]),
     "pliant_loaded": (c_int32, [c_void_p]),
     "pliant_fail": (c_int32, [c_void_p, c_int32, c_char_p]),
     "pliant_leave": (c_int32, [c_void_p]),

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ._callback import Callback
-from ._checks import one_of, or_none, whole
-from ._evaluation import Evaluation, monitored
+from ._checks import whole
+from ._evaluation import Evaluation, monitored, sign_of
 from ._event_files import EventFiles
 from ._loop import Elastic
 from .errors import InvalidProgram
@@ -151,8 +151,7 @@ class EarlyStopping(Callback):
             raise InvalidProgram(f"min_delta is {min_delta}: it must be a number ≥ 0")
         self._min_delta = min_delta
         self._monitor = monitor
-        mode = or_none(one_of("min", "max"))("mode", mode)
-        self._sign = 1 if (mode or ("min" if monitor == "loss" else "max")) == "min" else -1
+        self._sign = sign_of(monitor, mode)
         self._best = math.inf  # times the sign: less is better
         self._in_vain = 0
 
