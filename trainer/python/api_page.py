@@ -27,6 +27,7 @@ _ENTRIES = (
     ("pliant.ProgressBar", "callbacks.py", "ProgressBar"),
     ("pliant.TensorBoard", "callbacks.py", "TensorBoard"),
     ("pliant.EarlyStopping", "callbacks.py", "EarlyStopping"),
+    ("pliant.BestModel", "_best_model.py", "BestModel"),
     ("pliant.StreamShard", "_streams.py", "StreamShard"),
     ("pliant.data.HuggingFace", "_data/hugging_face.py", "HuggingFace"),
     ("pliant.data.WebDataset", "_data/web_dataset.py", "WebDataset"),
@@ -44,6 +45,7 @@ _ENTRIES = (
 )
 
 _MADE_BY_USERS = {
+    "BestModel",
     "EarlyStopping",
     "FabricModel",
     "HuggingFace",

@@ -402,11 +402,13 @@ class Learner:
         self._check(self._library.pliant_stop(self._handle))
 
     def save_checkpoint(self) -> None:
-        """Called before the answer to a commit or an evaluation. Only the first learner's counts."""
+        """Called before the answer to a commit or an evaluation. Only the first learner's call
+        counts."""
         self._check(self._library.pliant_save_checkpoint(self._handle))
 
     def export_best(self, note: str) -> None:
-        """Called before the answer to a commit or an evaluation. Only the first learner's counts."""
+        """Called before the answer to a commit or an evaluation. Only the first learner's call
+        counts."""
         self._check(self._library.pliant_export_best(self._handle, note.encode()))
 
     def loaded(self) -> None:

@@ -140,8 +140,8 @@ class Elastic(FrameworkPart, Generic[StepT]):
         self._add_state(name, what)
 
     def add_callback(self, callback: Callback) -> None:
-        """Adds a callback: ProgressBar, TensorBoard, EarlyStopping or your own. They are called in
-        the order of their addition. Call this before the first step."""
+        """Adds a callback: ProgressBar, TensorBoard, EarlyStopping, BestModel or your own. They are
+        called in the order of their addition. Call this before the first step."""
         if self._started:
             raise InvalidProgram("add_callback(...) comes too late: call it before the first step")
         self._callbacks.add(callback, self)
@@ -164,7 +164,8 @@ class Elastic(FrameworkPart, Generic[StepT]):
         learners alike. The first one writes it, and the training continues meanwhile."""
         if not self._started:
             raise InvalidProgram(
-                "save_checkpoint() comes too early: call it between a step's commit and the next step"
+                "save_checkpoint() comes too early: call it between a step's commit and the next "
+                "step"
             )
         self._checkpoint_asked = True
 

@@ -57,8 +57,8 @@ class Settings:
     max_steps: Annotated[
         int | None,
         check.or_none(check.whole(1, 1 << 40)),
-        "optimizer steps after which the training is complete, if its epochs have not ended before. "
-        "None: it ends with its epochs.",
+        "optimizer steps after which the training is complete, if its epochs have not ended "
+        "before. None: it ends with its epochs.",
     ] = None
     batch_size: Annotated[
         int | None,
@@ -136,8 +136,8 @@ class Settings:
     checkpoint_every_steps: Annotated[
         int | None,
         check.or_none(check.whole(1, 1 << 40)),
-        "optimizer steps between two checkpoints. None: the job's spec.checkpoint.everySteps, which "
-        "it may repeat; alone, PLIANT_CHECKPOINT_EVERY_STEPS or none.",
+        "optimizer steps between two checkpoints. None: the job's spec.checkpoint.everySteps, "
+        "which it may repeat; alone, PLIANT_CHECKPOINT_EVERY_STEPS or none.",
     ] = None
     name: Annotated[
         str | None, check.or_none(check.text), "name of the training in logs. None: the model's."
