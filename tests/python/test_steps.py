@@ -7,6 +7,7 @@ import os
 import pathlib
 import shutil
 import tempfile
+import time
 import unittest
 from unittest import mock
 
@@ -74,7 +75,20 @@ class Steps(unittest.TestCase):
 
     def saved(self):
         """The steps of its checkpoints."""
-        return sorted(int(each.name.split("-")[1]) for each in (self.folder / "local").glob("step-*"))
+        manifests = (self.folder / "local").glob("step-*/manifest.json")
+        return sorted(int(each.parent.name.split("-")[1]) for each in manifests)
+
+    def save_after(self, number):
+        """What follows each step: a checkpoint after that one, which is waited for before the next step ends."""
+
+        def after(step):
+            if step.number + 1 == number:
+                self.elastic.save_checkpoint()
+            until = time.monotonic() + 20
+            while step.number == number and number not in self.saved() and time.monotonic() < until:
+                time.sleep(0.01)
+
+        return after
 
     def evaluation(self):
         return {"test_data": data(20), "evaluate": self.loss}
@@ -173,12 +187,7 @@ class CheckpointTest(Steps):
             expected = self.train()
             folder = next(self.folders)
             self.make(folder, max_steps=9, evaluate_every=2, **self.evaluation())
-
-            def after(step, stop_at=stop_at):
-                if step.number + 1 == stop_at:
-                    self.elastic.save_checkpoint()
-
-            self.train(after, stop_at=stop_at + 1)
+            self.train(self.save_after(stop_at), stop_at=stop_at + 1)
             self.assertEqual(self.saved(), [stop_at])
             self.make(folder, max_steps=9, evaluate_every=2, **self.evaluation())
             first = []
@@ -265,11 +274,12 @@ class BestModelTest(Steps):
     def test_it_survives_a_resume_and_what_was_not_written_is_made_up_for(self):
         for removed, step in ((False, 4), (True, 6)):
             folder = next(self.folders)
-            self.make_with([4.0, 1.0, 2.0, 3.0], folder=folder, checkpoint_every_steps=1)
-            self.train(stop_at=5)
+            self.make_with([4.0, 1.0, 2.0, 3.0], folder=folder)
+            self.train(self.save_after(5), stop_at=6)
+            self.assertEqual(self.saved(), [5])
             if removed:
                 shutil.rmtree(folder / "local" / "best")
-            self.make_with([2.0, 3.0], folder=folder, max_steps=8, checkpoint_every_steps=1)
+            self.make_with([2.0, 3.0], folder=folder, max_steps=8)
             self.train()
             self.assertEqual(self.callback.value, 1.0)
             self.assertEqual(self.best()[0]["step"], step)
