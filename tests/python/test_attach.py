@@ -11,9 +11,10 @@ from unittest import mock
 
 import torch
 from torch import nn
-from torch.utils.data import TensorDataset
 
 import pliant
+
+from small_data import data
 from pliant import _nonfinite
 from pliant._learner import Shard
 from pliant.errors import Diverged, InvalidProgram, PliantError
@@ -29,12 +30,6 @@ class Net(nn.Module):
 
     def forward(self, inputs):
         return self.layers(inputs)
-
-
-def data(count=56):
-    generator = torch.Generator().manual_seed(1)
-    inputs = torch.randn(count, 6, generator=generator)
-    return TensorDataset(inputs, (inputs.sum(1) > 0).long())
 
 
 class AttachTest(unittest.TestCase):

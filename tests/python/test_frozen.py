@@ -1,11 +1,7 @@
 """Frozen parameters at home: what the state, checkpoints and the final model have of them, and what happens when they
 differ or change."""
 
-import contextlib
-import io
 import json
-import pathlib
-import tempfile
 import unittest
 from unittest import mock
 
@@ -14,15 +10,11 @@ from pliant import _learner
 from pliant._torch.final_model import read_safetensors
 from pliant.errors import InvalidProgram
 from torch import nn
-from torch.utils.data import TensorDataset
 
 import pliant
 
-
-def data(count=32):
-    generator = torch.Generator().manual_seed(1)
-    inputs = torch.randn(count, 6, generator=generator)
-    return TensorDataset(inputs, (inputs.sum(1) > 0).long())
+from resumable import ResumableTest
+from small_data import data
 
 
 class Adapted(nn.Module):
@@ -52,19 +44,7 @@ def bytes_of(tensor):
 FROZEN = {"base.weight", "base.bias", "turned", *(f"tables.{i}" for i in range(4))}
 
 
-class Frozen(unittest.TestCase):
-    def setUp(self):
-        scratch = tempfile.TemporaryDirectory(prefix="pliant-frozen-")
-        self.addCleanup(scratch.cleanup)
-        self.scratch = pathlib.Path(scratch.name)
-        self.told = io.StringIO()
-        redirect = contextlib.redirect_stderr(self.told)
-        redirect.__enter__()
-        self.addCleanup(redirect.__exit__, None, None, None)
-        environment = mock.patch.dict("os.environ", {"PLIANT_CHECKPOINT_EVERY_STEPS": "1"})
-        environment.start()
-        self.addCleanup(environment.stop)
-
+class Frozen(ResumableTest):
     def make(self, folder="one", model=None, **settings):
         self.model = Adapted() if model is None else model
         optimizer = torch.optim.SGD(
@@ -73,7 +53,7 @@ class Frozen(unittest.TestCase):
         self.elastic = pliant.attach(
             self.model,
             optimizer,
-            data(),
+            data(32),
             **{"epochs": 2, "batch_size": 8, "logical_shards": 2, "frozen": "at_home", **settings},
             checkpoint_dir=self.scratch / folder,
         )

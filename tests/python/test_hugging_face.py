@@ -1,12 +1,8 @@
 """Models of transformers and adapters of PEFT: the final model is read by their own libraries, and the base of an
 adapter stays on each learner. The models are made here, small; nothing is fetched."""
 
-import contextlib
-import io
 import json
-import pathlib
 import sys
-import tempfile
 import unittest
 from unittest import mock
 
@@ -17,6 +13,8 @@ from pliant.errors import InvalidProgram
 from transformers import AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel
 
 import pliant
+
+from resumable import ResumableTest
 
 
 def gpt2(layers=2, width=32, seed=3):
@@ -38,19 +36,7 @@ def texts(count=24):
     return [{"input_ids": torch.randint(0, 64, (16,), generator=generator)} for _ in range(count)]
 
 
-class HuggingFaceTest(unittest.TestCase):
-    def setUp(self):
-        scratch = tempfile.TemporaryDirectory(prefix="pliant-hf-")
-        self.addCleanup(scratch.cleanup)
-        self.scratch = pathlib.Path(scratch.name)
-        self.told = io.StringIO()
-        redirect = contextlib.redirect_stderr(self.told)
-        redirect.__enter__()
-        self.addCleanup(redirect.__exit__, None, None, None)
-        environment = mock.patch.dict("os.environ", {"PLIANT_CHECKPOINT_EVERY_STEPS": "1"})
-        environment.start()
-        self.addCleanup(environment.stop)
-
+class HuggingFaceTest(ResumableTest):
     def train(self, model, folder="one", stop_at=None, **settings):
         trained = [each for each in model.parameters() if each.requires_grad]
         elastic = pliant.attach(

@@ -31,16 +31,12 @@ from torch.utils.data import IterableDataset, TensorDataset
 
 import pliant
 
+from small_data import data
+
 
 def net():
     torch.manual_seed(2)
     return nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.Dropout(0.2), nn.Linear(8, 3))
-
-
-def data(count=56):
-    generator = torch.Generator().manual_seed(1)
-    inputs = torch.randn(count, 6, generator=generator)
-    return TensorDataset(inputs, (inputs.sum(1) > 0).long())
 
 
 class Cards(IterableDataset):

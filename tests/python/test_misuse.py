@@ -24,11 +24,7 @@ from torch.utils.data import TensorDataset
 
 import pliant
 
-
-def data():
-    generator = torch.Generator().manual_seed(1)
-    inputs = torch.randn(56, 6, generator=generator)
-    return TensorDataset(inputs, (inputs.sum(1) > 0).long())
+from small_data import data
 
 
 class Misuse(unittest.TestCase):

@@ -1,27 +1,18 @@
 """Several optimizers, clipping, averages of the weights, loss scales and low precision: alone, resumed after an
 interruption, and their misuse."""
 
-import contextlib
-import io
 import math
-import pathlib
-import tempfile
 import unittest
-from unittest import mock
 
 import torch
 from pliant.errors import InvalidProgram
 from torch import nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
-from torch.utils.data import TensorDataset
 
 import pliant
 
-
-def data(count):
-    generator = torch.Generator().manual_seed(1)
-    inputs = torch.randn(count, 6, generator=generator)
-    return TensorDataset(inputs, (inputs.sum(1) > 0).long())
+from resumable import ResumableTest
+from small_data import data
 
 
 class Two(nn.Module):
@@ -37,20 +28,8 @@ class Two(nn.Module):
         return self.g(self.d(inputs).tanh())
 
 
-class Optimizers(unittest.TestCase):
+class Optimizers(ResumableTest):
     samples = 64
-
-    def setUp(self):
-        scratch = tempfile.TemporaryDirectory(prefix="pliant-optimizers-")
-        self.addCleanup(scratch.cleanup)
-        self.scratch = pathlib.Path(scratch.name)
-        self.told = io.StringIO()
-        redirect = contextlib.redirect_stderr(self.told)
-        redirect.__enter__()
-        self.addCleanup(redirect.__exit__, None, None, None)
-        environment = mock.patch.dict("os.environ", {"PLIANT_CHECKPOINT_EVERY_STEPS": "1"})
-        environment.start()
-        self.addCleanup(environment.stop)
 
     def make(self, folder, optimizers=None, **settings):
         self.model = Two()

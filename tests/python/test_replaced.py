@@ -14,15 +14,10 @@ import torch
 from pliant._torch.mirror import Mirror, RareChanges
 from pliant.errors import InvalidProgram
 from torch import nn
-from torch.utils.data import TensorDataset
 
 import pliant
 
-
-def data():
-    generator = torch.Generator().manual_seed(1)
-    inputs = torch.randn(56, 6, generator=generator)
-    return TensorDataset(inputs, (inputs.sum(1) > 0).long())
+from small_data import data
 
 
 class Net(nn.Module):

@@ -15,15 +15,10 @@ import torch
 from pliant._torch.final_model import read_safetensors
 from pliant.errors import InvalidProgram, PliantError, TrainingFailed
 from torch import nn
-from torch.utils.data import TensorDataset
 
 import pliant
 
-
-def data(count):
-    generator = torch.Generator().manual_seed(1)
-    inputs = torch.randn(count, 6, generator=generator)
-    return TensorDataset(inputs, (inputs.sum(1) > 0).long())
+from small_data import data
 
 
 class Steps(unittest.TestCase):
