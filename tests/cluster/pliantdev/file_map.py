@@ -129,6 +129,14 @@ _ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("tests/python/data_program.py", ("python_data_elastic_test",)),
     ("tests/python/program.py", ("python_bad_input_test", "python_elastic_test")),
     ("tests/python/pairs_program.py", ("python_elastic_test",)),
+    ("tests/python/resumable.py", ("python_frozen_test", "python_optimizers_test", HUGGING_FACE)),
+    (
+        "tests/python/small_data.py",
+        tuple(
+            f"python_{name}_test"
+            for name in ("attach", "frozen", "loaders", "loop", "misuse", "optimizers", "replaced", "steps")
+        ),
+    ),
     ("tests/python/test_*.py", ("python_{0}_test",)),
     # kubectl pliant.
     ("cli/*", ("cli_test", TYPES)),
