@@ -188,7 +188,7 @@ TEST_F(OperatorTest, AJobFromItsAdmissionToItsDeletion) {
   Submit("one");
   ASSERT_TRUE(kube::WaitUntil([&] { return OpenLearners() == 2; }, seconds(60))) << Status("one");
   ASSERT_TRUE(kube::WaitUntil([&] { return Status("one").value("phase", "") == "Starting"; }));
-  EXPECT_EQ(Status("one").at("/training/logicalShards"_json_pointer), 8);
+  EXPECT_EQ(Status("one").at("/training/logicalShards"_json_pointer), 4);
   EXPECT_EQ(Status("one").at("coordinatorTerm"), 1);
   ASSERT_EQ(Pods("coordinator").size(), 1u);
   const auto secrets =
