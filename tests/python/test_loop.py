@@ -658,20 +658,24 @@ class RegisteredStateTest(Loop):
             schedule = torch.optim.lr_scheduler.OneCycleLR(self.optimizer, 0.2, 12)
             self.elastic.register("schedule", schedule)
             self.elastic.register("mean", mean := self.Mean())
+            self.elastic.register("mine", mine := {"best": math.inf})
 
             def after(step):
                 schedule.step()
                 mean.value = 0.9 * mean.value + 0.1 * step.loss
                 mean.seen = [*mean.seen, step.number][-3:]
+                if step.loss < mine["best"]:
+                    mine.update({"best": step.loss, "at": step.number})
 
-            return self.train(after, stop_at), mean, schedule.get_last_lr()
+            return self.train(after, stop_at), mean, mine, schedule.get_last_lr()
 
-        expected, mean, rate = run(next(self.folders))
+        expected, mean, mine, rate = run(next(self.folders))
         folder = next(self.folders)
         run(folder, stop_at=6)
-        again, mean_again, rate_again = run(folder)
+        again, mean_again, mine_again, rate_again = run(folder)
         self.assert_same(again, expected)
-        self.assertEqual((mean_again.value, rate_again), (mean.value, rate))
+        self.assertEqual((mean_again.value, mine_again, rate_again), (mean.value, mine, rate))
+        self.assertIn("at", mine)
         self.assertEqual(mean_again.seen, [9, 10, 11])
 
     def test_clipping_is_of_the_reduced_gradient(self):

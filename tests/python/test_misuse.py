@@ -77,7 +77,7 @@ class SettingsTest(Misuse):
             ({"batch_size": 0}, f"batch_size is 0: {whole} 1 to 4294967296"),
             ({"batch_size": 1 << 33}, "batch_size is 8589934592: "),
             ({"logical_shards": 0}, f"logical_shards is 0: {whole} 1 to 65536"),
-            ({"logical_shards": 12}, "logical_shards is 12: it must be a power of two"),
+            ({"logical_shards": 12}, "logical_shards is 12: it must be a power of two, such as 8 or 16"),
             ({"seed": -1}, f"seed is -1: {whole} 0 to 18446744073709551615"),
             ({"seed": 1 << 64}, "seed is 18446744073709551616"),
             ({"num_workers": -2}, f"num_workers is -2: {whole} 0 to 1024"),
@@ -302,6 +302,41 @@ class LoopTest(Misuse):
         self.make()
         self.train()
         self.assertEqual(self.told.getvalue().count("was left"), 1)
+
+
+    def test_a_loss_that_is_no_number_has_its_shard_named(self):
+        self.make(logical_shards=4, on_nonfinite="skip")
+        bad = None
+        for step in self.elastic.steps():
+            for batch in step:
+                wrong = step.number in (1, 2) and step.shard.index == 2
+                if wrong and bad is None:
+                    bad = step.shard.samples
+                step.backward(self.loss(batch) * (float("nan") if wrong else 1.0))
+            step.commit()
+        samples = ", ".join(map(str, bad))
+        self.assertIn(f"pliant: the loss of shard 2 of step 1 is nan: its samples are {samples}\n", self.told.getvalue())
+        self.assertEqual(self.told.getvalue().count("the loss of shard"), 1, "said once")
+
+    def test_a_program_that_handles_sigterm_reads_who_does(self):
+        self.addCleanup(signal.signal, signal.SIGTERM, signal.getsignal(signal.SIGTERM))
+        late = "handles SIGTERM since the training began"
+        for when, said, unsaid in (("before", "SIGTERM is replaced", late), ("during", late, "SIGTERM is replaced")):
+            self.told.truncate(0)
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            self.make()
+            if when == "before":
+                signal.signal(signal.SIGTERM, lambda number, frame: None)
+            for step in self.elastic.steps():
+                for batch in step:
+                    step.backward(self.loss(batch))
+                step.commit()
+                if when == "during":
+                    signal.signal(signal.SIGTERM, lambda number, frame: None)
+                    when = "once"
+            with self.subTest(said):
+                self.assertEqual(self.told.getvalue().count(said), 1)
+                self.assertNotIn(unsaid, self.told.getvalue())
 
 
 class AgainTest(Misuse):

@@ -152,8 +152,10 @@ class TrainingStateTest(unittest.TestCase):
         with self.assertRaisesRegex(InvalidProgram, "nothing to train"):
             TrainingState(frozen, torch.optim.SGD(frozen.parameters(), lr=1))
         state = TrainingState(net := model(), make("SGD", net))
-        with self.assertRaisesRegex(InvalidProgram, "metric has no state_dict"):
-            state.add("metric", object())
+        for what, is_a in ((object(), "object"), (0.5, "float")):
+            said = rf"register\('best', ...\): a {is_a} has no state_dict .* register a dict"
+            with self.subTest(is_a), self.assertRaisesRegex(InvalidProgram, said):
+                state.add("best", what)
 
     def test_models_on_several_devices_are_refused(self):
         """With fake devices: their tensors have a shape and a device, but no values."""

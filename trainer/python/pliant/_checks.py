@@ -45,7 +45,8 @@ def power_of_two(most: int) -> Check:
     def check(name: str, value: Any) -> int:
         number: int = is_whole(name, value)
         if number & (number - 1):
-            raise _wrong(name, number, "a power of two")
+            below = 1 << (number.bit_length() - 1)
+            raise _wrong(name, number, f"a power of two, such as {below} or {2 * below}")
         return number
 
     return check

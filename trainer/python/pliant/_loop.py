@@ -3,6 +3,7 @@ batches, and commit."""
 
 import abc
 import contextlib
+import math
 import traceback
 from collections.abc import Iterator
 from typing import Any, ClassVar, Generic, Literal, TypeVar
@@ -75,9 +76,7 @@ class Elastic(FrameworkPart, Generic[StepT]):
             in_order=in_order,
             base=base,
         )
-        self._notices = Notices(
-            self.job, self.plan, names_shards=shards is not None
-        )
+        self._notices = Notices(self.job, self.plan, names_shards=shards is not None)
         self.epochs = -(-self.plan.total_steps // self.plan.steps_per_epoch)
         self.evaluates = test_samples > 0
         self._loss_is_mean = loss_is_mean
@@ -127,10 +126,10 @@ class Elastic(FrameworkPart, Generic[StepT]):
         must stay equal."""
         return self._first
 
-    def register(self, name: str, what: Stateful) -> None:
+    def register(self, name: str, what: Stateful | dict[str, Any]) -> None:
         """Adds state to the training's, which joining learners and checkpoints receive: a schedule,
-        a counter, an average of the parameters. `what` has `state_dict` and `load_state_dict`, with
-        numbers, texts, tensors, arrays, lists and dicts. Change it only between a step's `commit`
+        a counter, an average of the parameters. `what` has `state_dict` and `load_state_dict`, or
+        is a dict whose entries are the state: numbers, texts, tensors, arrays, lists, dicts. Change it only between a step's `commit`
         and the next step, from values that are equal on all learners: learners compare it. A
         PyTorch optimizer's only schedule needs no call. Call this before the first step."""
         if self._started:
@@ -200,12 +199,14 @@ class Elastic(FrameworkPart, Generic[StepT]):
             for callback in self._callbacks:
                 callback.on_train_begin()
             self._prepare()
+            self._notices.replaces_a_handler()
             self._learner.start()
             while True:
                 work = self._next_of_step()
                 if isinstance(work, Ending):
                     return self._end(work)
                 self._notices.where_it_goes_on(work.step)
+                self._notices.has_a_late_handler()
                 self._own_batches.begin_step(work.step)
                 step = self._make_step(work)
                 yield step
@@ -289,6 +290,8 @@ class Elastic(FrameworkPart, Generic[StepT]):
     def _answer(self, shard: Shard, report: ShardReport) -> None:
         samples = len(shard.samples)
         loss = report.loss_sum(samples, is_mean=self._loss_is_mean)
+        if isinstance(loss, float) and not math.isfinite(loss):  # a GPU's is not waited for
+            self._notices.loss_is_not_finite(shard, loss)
         self._shard_done(samples, loss, report)
 
     def _shard_done(self, samples: int, loss: Any, report: ShardReport) -> None:

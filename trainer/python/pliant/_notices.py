@@ -1,7 +1,12 @@
 """Messages to the user while the loop runs, each printed once."""
 
-from ._learner import Job, Plan
+import signal
+from typing import Any
+
+from ._learner import Job, Plan, Shard
 from ._say import say
+
+_SAMPLES_SHOWN_MAX = 16
 
 
 class Notices:
@@ -12,6 +17,8 @@ class Notices:
         self._names_shards = names_shards
         self._told_where = False
         self._told_of_loss = False
+        self._told_of_nonfinite = False
+        self._handler: Any = None  # of SIGTERM, as Python knows it
 
     def what_a_batch_is(self) -> None:
         """Explains logical shards if the program did not choose their number: some layers and
@@ -41,6 +48,36 @@ class Notices:
         if not self._told_of_loss:
             self._told_of_loss = True
             say("no loss is reported: step.backward(loss) reports it")
+
+    def loss_is_not_finite(self, shard: Shard, loss: float) -> None:
+        """The sum over the step does not show which of its batches was wrong."""
+        if not self._told_of_nonfinite:
+            self._told_of_nonfinite = True
+            say(
+                f"the loss of shard {shard.index} of step {shard.step} is {loss}: its samples are "
+                f"{', '.join(map(str, shard.samples[:_SAMPLES_SHOWN_MAX]))}"
+                f"{' ...' if len(shard.samples) > _SAMPLES_SHOWN_MAX else ''}"
+            )
+
+    def replaces_a_handler(self) -> None:
+        """Called before the learner takes the signal."""
+        self._handler = signal.getsignal(signal.SIGTERM)
+        if callable(self._handler):
+            say(
+                "the program's handler of SIGTERM is replaced until the training ends: this learner "
+                'leaves after the present step. elastic.steps(on_leave="return") returns from the '
+                "loop then, and elastic.ending tells why"
+            )
+
+    def has_a_late_handler(self) -> None:
+        handler = signal.getsignal(signal.SIGTERM)
+        if handler is not self._handler:
+            self._handler = handler
+            say(
+                "the program handles SIGTERM since the training began: this learner no longer "
+                "leaves when it is asked to, and is killed at the end of its grace period. Remove "
+                'the handler: elastic.steps(on_leave="return") returns from the loop instead'
+            )
 
     def it_was_complete(self, step: int) -> None:
         """Printed unless this process took steps."""

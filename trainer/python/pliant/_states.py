@@ -14,15 +14,35 @@ class Stateful(Protocol):
     def load_state_dict(self, state_dict: dict[str, Any]) -> Any: ...
 
 
+class _Entries:
+    """A registered dict. Its entries are the state, and the dict stays the same object."""
+
+    def __init__(self, entries: dict[str, Any]) -> None:
+        self._entries = entries
+
+    def state_dict(self) -> dict[str, Any]:
+        return self._entries
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self._entries.clear()
+        self._entries.update(state_dict)
+
+
 class States:
     """The registered objects, by name."""
 
     def __init__(self) -> None:
         self._by_name: dict[str, Stateful] = {}
 
-    def add(self, name: str, what: Stateful) -> None:
+    def add(self, name: str, what: Stateful | dict[str, Any]) -> None:
+        if isinstance(what, dict):
+            what = _Entries(what)
         if not isinstance(what, Stateful):
-            raise InvalidProgram(f"{name} has no state_dict and load_state_dict")
+            raise InvalidProgram(
+                f"register({name!r}, ...): a {type(what).__name__} has no state_dict and "
+                f"load_state_dict. For values of your own register a dict and change its entries: "
+                f'mine = {{"{name}": ...}}'
+            )
         if name in self._by_name:
             raise InvalidProgram(f"two states are registered under the name {name}")
         self._by_name[name] = what

@@ -88,7 +88,7 @@ class KerasElastic(Elastic[KerasStep]):
         self._gradients = Gradients(self._state.parameters)
         self._handed_in = False
 
-    def _add_state(self, name: str, what: Stateful) -> None:
+    def _add_state(self, name: str, what: Stateful | dict[str, Any]) -> None:
         self._state.others.add(name, what)
 
     def _registered(self) -> dict[str, Any]:

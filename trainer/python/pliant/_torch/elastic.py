@@ -129,7 +129,7 @@ class TorchElastic(Elastic[TorchStep]):
         self._gradients = Gradients(learner, self._state.parameters, overlap=settings.overlap)
         self._optimizer_steps: OptimizerSteps | None = None
 
-    def _add_state(self, name: str, what: Stateful) -> None:
+    def _add_state(self, name: str, what: Stateful | dict[str, Any]) -> None:
         self._state.add(name, what)
 
     def _registered(self) -> dict[str, Any]:

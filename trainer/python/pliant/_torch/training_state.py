@@ -56,7 +56,7 @@ class TrainingState:
         """The parameters that are trained."""
         return self._model.trained
 
-    def add(self, name: str, what: Stateful) -> None:
+    def add(self, name: str, what: Stateful | dict[str, Any]) -> None:
         if isinstance(what, torch.optim.Optimizer):
             raise InvalidProgram(
                 f"{name} is an optimizer, which is registered otherwise: give pliant.attach a dict "
