@@ -3,6 +3,7 @@
 # typing_extensions and idna are too old, and pip cannot remove them.
 ARG BASE
 FROM ${BASE}
+ARG TRANSFORMERS=5.24
 USER 0:0
 RUN --mount=type=secret,id=apt-sources,target=/etc/apt/sources.list \
     --mount=type=secret,id=ca-bundle --mount=type=secret,id=settings \
@@ -11,7 +12,7 @@ RUN --mount=type=secret,id=apt-sources,target=/etc/apt/sources.list \
     && cd /tmp && apt-get download python3-pip && dpkg -x python3-pip_*.deb pip \
     && pip() { PYTHONPATH=pip/usr/lib/python3/dist-packages python3 -m pip install --no-cache-dir --no-compile --break-system-packages "$@"; } \
     && pip --no-deps --ignore-installed "typing_extensions>=4.14" "idna>=3.11" \
-    && pip "transformers==5.24.*" "safetensors==0.8.*" "datasets==5.2.*" \
-    && pip --no-deps "peft==0.21.*" "accelerate==1.15.*" \
+    && pip "transformers==${TRANSFORMERS}.*" "safetensors==0.8.*" "datasets==5.2.*" \
+    && pip --no-deps "peft==0.21.*" "accelerate==1.15.*" "trl==1.16.*" \
     && rm -rf /tmp/pip /tmp/*.deb /var/lib/apt/lists/* /var/cache/apt/*
 USER 65532:65532

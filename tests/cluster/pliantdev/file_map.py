@@ -20,7 +20,8 @@ ALERTS, CUDA = "alerts and dashboard", "GPU pack"
 E2E, KILLS = "e2e", "the kills of ./dev up"
 KERAS = tuple(f"Keras over {backend}" for backend in ("tensorflow", "torch", "jax"))
 HUGGING_FACE = "Hugging Face"
-IN_IMAGES = (*KERAS, HUGGING_FACE)
+TRAINERS = "Trainers of Hugging Face"
+IN_IMAGES = (*KERAS, HUGGING_FACE, TRAINERS)
 PARTS = (FORMAT, TYPES, CHART, ALERTS, *IN_IMAGES, CUDA, E2E, KILLS)
 ON_CLUSTER = (E2E, KILLS)  # they start the local cluster; a machine can have only one
 
@@ -113,7 +114,9 @@ _ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("trainer/python/pliant/_keras/with_*.py", ("Keras over {0}", TYPES)),
     ("trainer/python/pliant/_keras/*", (*KERAS, TYPES, "python_state_test", "python_typing_test")),
     ("trainer/python/pliant/_torch/*",
-     (SCRIPTS + "python", "Keras over torch", HUGGING_FACE, TYPES)),
+     (SCRIPTS + "python", "Keras over torch", HUGGING_FACE, TRAINERS, TYPES)),
+    ("trainer/python/pliant/_transformers/*", (TRAINERS, TYPES)),
+    ("trainer/python/pliant/transformers.py", (TRAINERS, "python_state_test", TYPES)),
     ("trainer/python/pliant/_data/*",
      ("python_data_elastic_test", "python_data_hugging_face_test", "python_data_web_test",
       HUGGING_FACE, TYPES)),
@@ -125,11 +128,12 @@ _ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("trainer/python/build_backend/*", ("python_wheel_test",)),
     ("tests/python/*keras*.py", KERAS),
     ("tests/python/test_hugging_face.py", (HUGGING_FACE,)),
+    ("tests/python/*transformers*.py", (TRAINERS,)),
     ("tests/python/compatibility_program.py", ("python_compatibility_test",)),
     ("tests/python/data_program.py", ("python_data_elastic_test",)),
     ("tests/python/program.py", ("python_bad_input_test", "python_elastic_test")),
     ("tests/python/pairs_program.py", ("python_elastic_test",)),
-    ("tests/python/resumable.py", ("python_frozen_test", "python_optimizers_test", HUGGING_FACE)),
+    ("tests/python/resumable.py", ("python_frozen_test", "python_optimizers_test", HUGGING_FACE, TRAINERS)),
     (
         "tests/python/small_data.py",
         tuple(
@@ -174,7 +178,7 @@ _ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("tests/cluster/pliantdev_test.py", _DEV),
     ("tests/cluster/prometheus.Dockerfile", (ALERTS,)),
     ("tests/cluster/keras.Dockerfile", ("Keras over torch", "Keras over jax")),
-    ("tests/cluster/hugging_face.Dockerfile", (HUGGING_FACE,)),
+    ("tests/cluster/hugging_face.Dockerfile", (HUGGING_FACE, TRAINERS)),
     ("tests/cluster/python.Dockerfile", (*IN_IMAGES, E2E)),
     ("tests/cluster/helm/*", (CHART,)),
     ("tests/cluster/kubernetes/*", (SET + "integration", CHART, E2E)),

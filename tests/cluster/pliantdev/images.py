@@ -73,10 +73,12 @@ class Engine(abc.ABC):
         log: Path,
         target: str = "",
         base: str = "",
+        arguments: Mapping[str, str] | None = None,
     ) -> None:
         command = [*self._build_command(), "--file", str(dockerfile), "--tag", image]
         command += ["--target", target] if target else []
-        command += ["--build-arg", f"BASE={base}"] if base else []
+        for name, value in {**({"BASE": base} if base else {}), **(arguments or {})}.items():
+            command += ["--build-arg", f"{name}={value}"]
         with _secrets() as secrets:
             for name, file in secrets.items():
                 command += ["--secret", f"id={name},src={file}"]

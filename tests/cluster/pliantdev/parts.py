@@ -24,9 +24,14 @@ ALERTS = moment("alerts and dashboard", prometheus.check)
 ALONE = moment("each file by itself", lambda: product.compile_preset("dev", "all"))
 CUDA = moment("GPU pack", lambda: gpu_pack.make(gpu_pack.FOLDER))
 ON_GPU = moment("GPU pack: its tests on this machine's GPU", gpu_pack.run_unit_tests)
-IN_IMAGES = {
-    name: moment(name, partial(python_image_tests.run, name)) for name in python_image_tests.TESTS
-}
+LONG_IN_IMAGES, IN_IMAGES = (
+    {
+        name: moment(name, partial(python_image_tests.run, name))
+        for name, test in python_image_tests.TESTS.items()
+        if test.long == long
+    }
+    for long in (True, False)
+)
 
 
 def ctest_moments(

@@ -129,20 +129,23 @@ def build_keras_test_image() -> str:
     return _test_image("keras")
 
 
-def build_hugging_face_test_image() -> str:
-    """An image for tests only: PyTorch with libraries of Hugging Face."""
-    return _test_image("hugging_face")
+def build_hugging_face_test_image(**versions: str) -> str:
+    """An image for tests only: PyTorch with libraries of Hugging Face. `versions`: of those that
+    are not the newest, by the arguments of the Dockerfile."""
+    return _test_image("hugging_face", **versions)
 
 
-def _test_image(name: str) -> str:
+def _test_image(name: str, **arguments: str) -> str:
     below = build_image.stage("learner-pytorch-base", PYTHON_IMAGES["learner-pytorch"])
     dockerfile = CLUSTER_SOURCES / f"{name}.Dockerfile"
-    image = f"{name.replace('_', '-')}-tests"
+    image = "-".join([name.replace("_", "-"), *arguments.values(), "tests"])
     base = f"localhost/pliant/{image}-base:{content_hash(below, dockerfile)}"
     if not engine().has(base):
         with phase(f"Building the image {base}", "about 2 min"):
             log = log_file(f"image-{image}-base")
-            engine().build(dockerfile, CLUSTER_SOURCES, base, log, base=below)
+            engine().build(
+                dockerfile, CLUSTER_SOURCES, base, log, base=below, arguments=arguments
+            )
     return _with_package(image, base)
 
 

@@ -3,6 +3,7 @@ Python programs have them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from . import build_image, product
 from .counts import Counts
@@ -15,13 +16,19 @@ from .settings import REPO
 @dataclass(frozen=True)
 class ImageTest:
     image: Callable[[], str]
-    scripts: tuple[str, ...]  # in tests/python; each is one case
+    scripts: tuple[str, ...]  # in tests/python, with the classes of tests to run; each is one case
     environment: Mapping[str, str] = field(default_factory=dict)
+    long: bool = False  # only in ./dev test all
 
 
 def _keras(backend: str, image: Callable[[], str]) -> ImageTest:
     environment = {"KERAS_BACKEND": backend, "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}
     return ImageTest(image, ("test_keras.py",), environment)
+
+
+def _hugging_face(*scripts: str, long: bool = False, **versions: str) -> ImageTest:
+    image = partial(product.build_hugging_face_test_image, **versions)
+    return ImageTest(image, scripts, {"HF_HUB_OFFLINE": "1"}, long)
 
 
 TESTS = {
@@ -30,10 +37,20 @@ TESTS = {
     ),
     "Keras over torch": _keras("torch", product.build_keras_test_image),
     "Keras over jax": _keras("jax", product.build_keras_test_image),
-    "Hugging Face": ImageTest(
-        product.build_hugging_face_test_image,
-        ("test_hugging_face.py", "test_data_hugging_face.py", "test_data_elastic.py"),
-        {"HF_HUB_OFFLINE": "1"},
+    "Hugging Face": _hugging_face(
+        "test_hugging_face.py", "test_data_hugging_face.py", "test_data_elastic.py"
+    ),
+    "Trainers of Hugging Face": _hugging_face(
+        "test_transformers.py", "test_transformers_elastic.py TrainersTest"
+    ),
+    "further Trainers of Hugging Face": _hugging_face(
+        "test_transformers_elastic.py FurtherTrainersTest", long=True
+    ),
+    "the oldest transformers": _hugging_face(
+        "test_transformers.py",
+        "test_transformers_elastic.py",
+        long=True,
+        TRANSFORMERS="5.5",
     ),
 }
 _PACKAGE = "/usr/local/lib/python3.13/dist-packages/pliant"
@@ -51,9 +68,10 @@ def run(name: str) -> Counts:
 
 
 def _run_script(name: str, image: str, script: str, environment: Mapping[str, str]) -> bool:
-    log = log_file(f"test-{name.replace(' ', '-').lower()}-{script.removesuffix('.py')}")
+    file, *classes = script.split()
+    log = log_file(f"test-{name.replace(' ', '-').lower()}-{file.removesuffix('.py')}")
     inside = Mounted(
-        command=["python3", "-B", f"/src/tests/python/{script}"],
+        command=["python3", "-B", f"/src/tests/python/{file}", *classes],
         mounts={REPO: "/src", build_image.build_directory(): "/src/build"},
         environment={
             "PLIANT_BIN": "/src/build/release/bin",

@@ -86,7 +86,8 @@ def of_half(half: str, preset: str, cifar10: Path | None, known: Record) -> list
     if half == "all/1":
         alone = [[name] for name in ctest.SETS]
         of_ctest = parts.ctest_moments(alone, preset, long=True)
-        return [parts.CHART, parts.ALERTS, *of_ctest, *parts.IN_IMAGES.values(), parts.ALONE]
+        in_images = [*parts.IN_IMAGES.values(), *parts.LONG_IN_IMAGES.values()]
+        return [parts.CHART, parts.ALERTS, *of_ctest, *in_images, parts.ALONE]
 
     def passed() -> list[str]:
         return [row.name for row in known.rows if row.passed]

@@ -33,6 +33,7 @@ class CiTest(unittest.TestCase):
                 "Keras over torch",
                 "Keras over jax",
                 "Hugging Face",
+                "Trainers of Hugging Face",
                 "cluster and images",
                 "e2e",
                 "alerts and dashboard",

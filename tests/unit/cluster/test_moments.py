@@ -121,7 +121,13 @@ class SetsTest(unittest.TestCase):
         return [each.name for each in testing.of_sets(sets)]
 
     def test_each_is_made_of_moments(self) -> None:
-        in_images = ["Keras over tensorflow", "Keras over torch", "Keras over jax", "Hugging Face"]
+        in_images = [
+            "Keras over tensorflow",
+            "Keras over torch",
+            "Keras over jax",
+            "Hugging Face",
+            "Trainers of Hugging Face",
+        ]
         for sets, names in (
             (["unit"], ["compile", "unit tests"]),
             (["chart"], ["chart"]),
@@ -151,6 +157,8 @@ class SetsTest(unittest.TestCase):
             for half in ("all/1", "all/2")
         ]
         self.assertNotIn("cluster and images", halves[0])
+        self.assertIn("the oldest transformers", halves[0], "a long one")
+        self.assertNotIn("the oldest transformers", self.names())
         self.assertEqual(halves[1], ["cluster and images", "e2e", "the kills of ./dev up"])
         self.assertLessEqual({*self.names()}, {*halves[0], *halves[1], self.names()[2]})
 

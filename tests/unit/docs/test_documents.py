@@ -110,7 +110,7 @@ class DocumentsTest(unittest.TestCase):
             for _, line in each.prose
             for name in re.findall(r"`(Pliant[A-Z]\w+)`", line)
         }  # fmt: skip
-        self.assertEqual(named, alerts)
+        self.assertEqual(named - {"PliantTrainer"}, alerts)  # a class of the Python package
 
     def test_reasons_are_given_by_the_programs(self) -> None:
         given = documents.literals(REPO / "operator") | documents.literals(REPO / "trainer")

@@ -1,0 +1,273 @@
+"""pliant.transformers in one process: next to a plain Trainer, after a restart, and what is refused."""
+
+import contextlib
+import io
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import types
+import unittest
+from unittest import mock
+
+import torch
+import transformers
+from pliant._transformers.check import SEAMS, check_version
+from pliant.errors import InvalidProgram
+from pliant.transformers import PliantTrainer, elastic
+from torch.utils.data import IterableDataset
+from transformers import DataCollatorForLanguageModeling, EarlyStoppingCallback, Trainer, TrainerCallback
+
+from resumable import ResumableTest
+from transformers_program import arguments, gpt2, padded, texts, tokenizer
+
+
+# Times, and the padded texts: a short batch is divided otherwise.
+NOT_COMPARED = re.compile("runtime|per_second|flos")
+
+
+class Stop(TrainerCallback):
+    """The process is lost after this step."""
+
+    def __init__(self, step):
+        self.step = step
+
+    def on_step_begin(self, args, state, control, **_):
+        if state.global_step == self.step:
+            raise KeyboardInterrupt
+
+
+class TransformersTest(ResumableTest):
+    def make(self, kind=PliantTrainer, *, folder="one", model=None, data=None, callbacks=(), compute=None, **chosen):
+        self.enterContext(contextlib.redirect_stdout(io.StringIO()))
+        self.enterContext(mock.patch.dict("os.environ", {"PLIANT_CHECKPOINT_DIR": str(self.scratch / folder)}))
+        return kind(
+            model=model or gpt2(),
+            args=arguments(self.scratch / folder / "trainer", disable_tqdm=True, **chosen),
+            train_dataset=texts() if data is None else data,
+            eval_dataset=texts(8, seed=2),
+            data_collator=padded,
+            compute_loss_func=compute,
+            callbacks=list(callbacks),
+        )
+
+
+class PlainTest(TransformersTest):
+    def logs(self, **chosen):
+        found = []
+        for kind in (Trainer, PliantTrainer):
+            made = self.make(
+                kind, folder=kind.__name__, model=gpt2(dropout=0.0), train_sampling_strategy="sequential", **chosen
+            )
+            made.train()
+            found.append(made.state.log_history)
+        return zip(*found, strict=True)
+
+    def assert_as_plain(self, steps, **chosen):
+        lines = list(self.logs(**chosen))
+        self.assertEqual(sum("loss" in plain for plain, _ in lines), steps)
+        for plain, own in lines:
+            self.assertEqual(set(plain), set(own))
+            for name, value in plain.items():
+                if not NOT_COMPARED.search(name):
+                    with self.subTest(name, step=plain["step"]):
+                        self.assertAlmostEqual(own[name] / (value or 1), value / (value or 1), delta=1e-5)
+
+    def test_it_logs_what_a_plain_trainer_with_accumulation_logs(self):
+        """50 steps in float32, over texts of different lengths. Two have no label, and the last batch of an epoch is
+        short."""
+        self.assert_as_plain(
+            50,
+            data=texts(52, empty=(0, 1, 9)),
+            max_steps=50,
+            eval_strategy="steps",
+            eval_steps=7,
+            include_num_input_tokens_seen="non_padding",
+            learning_rate=1e-3,
+        )
+
+    def test_a_loss_over_samples(self):
+        """Its model takes no number of items, so the mean of each batch counts by its samples."""
+        model_class = type(gpt2())
+        with mock.patch.object(model_class, "accepts_loss_kwargs", False, create=True):
+            self.assert_as_plain(12, learning_rate=1e-3)
+
+    def test_a_loss_function_of_the_script(self):
+        def summed(outputs, labels, num_items_in_batch=None):
+            scores = outputs.logits[:, :-1].flatten(0, 1)
+            loss = torch.nn.functional.cross_entropy(scores, labels[:, 1:].flatten(), reduction="sum")
+            return loss / num_items_in_batch
+
+        self.assert_as_plain(12, compute=summed, learning_rate=1e-3)
+
+    def test_half_an_epoch(self):
+        self.assert_as_plain(9, num_train_epochs=1.5, learning_rate=1e-3)
+
+
+class RestartTest(TransformersTest):
+    def assert_continues(self, *, stops=(3, 8), prepare=dict, **chosen):
+        whole = self.make(**prepare(), **chosen)
+        whole.train()
+        for stop in stops:
+            folder = f"stopped{stop}"
+            given = prepare()
+            given["callbacks"] = [*given.get("callbacks", ()), Stop(stop)]
+            with self.assertRaises(KeyboardInterrupt):
+                self.make(folder=folder, **given, **chosen).train()
+            again = self.make(folder=folder, **prepare(), **chosen)
+            again.train()
+            with self.subTest(stop=stop):
+                for name, value in whole.model.state_dict().items():
+                    self.assertTrue(torch.equal(value, again.model.state_dict()[name]), name)
+                for name in ("global_step", "best_metric", "best_global_step", "num_input_tokens_seen", "epoch"):
+                    self.assertEqual(getattr(again.state, name), getattr(whole.state, name), name)
+                last, own = whole.state.log_history[-1], again.state.log_history[-1]
+                self.assertEqual((own["train_loss"], own["total_flos"]), (last["train_loss"], last["total_flos"]))
+        return whole
+
+    def test_it_continues_where_it_was(self):
+        self.assert_continues(include_num_input_tokens_seen="all", eval_strategy="steps", eval_steps=3)
+
+    def test_it_stops_early_and_loads_the_best_model(self):
+        def prepare():
+            return {"callbacks": [EarlyStoppingCallback(early_stopping_patience=2)]}
+
+        whole = self.assert_continues(
+            prepare=prepare,
+            num_train_epochs=9,
+            learning_rate=0.05,
+            eval_strategy="epoch",
+            save_strategy="epoch",
+            metric_for_best_model="loss",
+            load_best_model_at_end=True,
+        )
+        self.assertLess(whole.state.global_step, 54)
+        self.assertLess(whole.state.best_global_step, whole.state.global_step)
+        best = GPT2.from_pretrained(whole.state.best_model_checkpoint)
+        for name, value in whole.model.state_dict().items():
+            self.assertTrue(torch.equal(value, best.state_dict()[name]), name)
+
+    def test_a_complete_training_is_loaded(self):
+        whole = self.make()
+        whole.train()
+        again = self.make()
+        again.train(resume_from_checkpoint=True)
+        self.assertEqual(again.state.global_step, 12)
+        self.assertIn("resume_from_checkpoint is ignored", self.told.getvalue())
+        for name, value in whole.model.state_dict().items():
+            self.assertTrue(torch.equal(value, again.model.state_dict()[name]), name)
+
+    def test_a_scale_of_the_loss_continues(self):
+        """It begins too high: steps are skipped until it fits, and the schedule waits for them."""
+
+        def with_scaler(trainer):
+            trainer.accelerator.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**127, growth_interval=3)
+            return trainer
+
+        whole = with_scaler(self.make(max_steps=9))
+        whole.train()
+        scale = whole.accelerator.scaler.get_scale()
+        self.assertLess(scale, 2.0**127)
+        rates = [line["learning_rate"] for line in whole.state.log_history if "learning_rate" in line]
+        self.assertEqual(rates[0], rates[1], "the step was skipped")
+        with self.assertRaises(KeyboardInterrupt):
+            with_scaler(self.make(folder="two", max_steps=9, callbacks=[Stop(5)])).train()
+        again = with_scaler(self.make(folder="two", max_steps=9))
+        again.train()
+        self.assertEqual(again.accelerator.scaler.get_scale(), scale)
+        for name, value in whole.model.state_dict().items():
+            self.assertTrue(torch.equal(value, again.model.state_dict()[name]), name)
+
+
+class RefusedTest(TransformersTest):
+    def test_a_trainer_that_cannot_work_is_refused_before_it_trains(self):
+        class Generates(Trainer):
+            def get_train_dataloader(self):
+                raise AssertionError
+
+        class Stream(IterableDataset):
+            def __iter__(self):
+                return iter(texts())
+
+        def changed(**attributes):
+            made = self.make(Trainer)
+            for name, value in attributes.items():
+                setattr(made, name, value)
+            return made
+
+        masks = DataCollatorForLanguageModeling(tokenizer(), mlm=False, seed=3)
+        cases = [
+            (lambda: object(), {}, "was given a object: give a transformers.Trainer"),
+            (lambda: self.make(Trainer), {"epochs": 3}, "has no setting 'epochs': it has logical_shards"),
+            (lambda: self.make(Generates), {}, "Generates has a get_train_dataloader of its own"),
+            (lambda: self.make(Trainer, gradient_accumulation_steps=6), {}, "is 6: .* such as 4 or 8"),
+            (lambda: self.make(Trainer, auto_find_batch_size=True), {}, "auto_find_batch_size changes the batch"),
+            (lambda: changed(is_model_parallel=True), {}, "spread over several devices"),
+            (lambda: changed(is_deepspeed_enabled=True), {}, "deepspeed spreads"),
+            (lambda: changed(is_fsdp_enabled=True), {}, "fsdp spreads"),
+            (lambda: changed(data_collator=masks), {}, "the data collator has a seed"),
+            (lambda: changed(train_dataset=None), {}, "no train_dataset"),
+            (lambda: self.make(Trainer, data=Stream(), max_steps=3), {}, r"\(Stream\) have no __len__"),
+            (lambda: self.make(PliantTrainer), {}, "called twice"),
+        ]  # fmt: skip
+        for make, settings, said in cases:
+            with self.subTest(said), self.assertRaisesRegex(InvalidProgram, said) as refused:
+                elastic(make(), **settings)
+            self.assertEqual(refused.exception.exit_code, 2)
+        with self.assertRaisesRegex(InvalidProgram, "has a LengthGroupedSampler: it draws samples in one"):
+            self.make(train_sampling_strategy="group_by_length").train()
+
+    def test_a_second_training_is_refused(self):
+        made = self.make()
+        made.train()
+        with self.assertRaisesRegex(InvalidProgram, r"train\(\) is called twice"):
+            made.train()
+        with self.assertRaisesRegex(InvalidProgram, "a search of hyperparameters"):
+            self.make(folder="two").train(trial=object())
+
+    def test_the_shards_of_the_job_count(self):
+        for shards, said in (("2", 1), ("4", 0)):
+            with mock.patch.dict("os.environ", {"PLIANT_LOGICAL_SHARDS": shards}):
+                self.make(folder=f"of{shards}", max_steps=1).train()
+            self.assertEqual(self.told.getvalue().count("is computed 4 at a time"), said)
+            self.told.seek(self.told.truncate(0))
+        for batch, remedy in (("16", "set gradient_accumulation_steps=8"), ("9", "make them equal")):
+            job = mock.patch.dict("os.environ", {"PLIANT_GLOBAL_BATCH_SIZE": batch})
+            said = rf"batch is 2 .* × 4 .* = 8 samples, but .*globalBatchSize of the job is {batch}: {remedy}"
+            with job, self.subTest(batch), self.assertRaisesRegex(InvalidProgram, said):
+                self.make()
+
+    def test_another_version_has_a_line(self):
+        check_version(transformers.__version__, Trainer)
+        self.assertEqual(self.told.getvalue(), "", "the tested versions have these methods")
+        other = types.new_class("Other", (Trainer,))
+        check_version("5.99.1", other)
+        self.assertIn("transformers 5.99.1 is newer than the tested versions", self.told.getvalue())
+        other.training_step = lambda self, model: None
+        check_version("5.24.0", other)
+        self.assertIn("Trainer.training_step of transformers 5.24.0 takes model, where", self.told.getvalue())
+        for name in SEAMS:
+            lacking = mock.Mock(spec=[each for each in SEAMS if each != name])
+            with self.subTest(name), self.assertRaisesRegex(InvalidProgram, rf"has no Trainer\.{name}: .*pip install"):
+                check_version("4.57.0", lacking)
+
+
+class PageTest(unittest.TestCase):
+    def test_the_script_of_the_page_trains(self):
+        page = pathlib.Path(__file__).parents[2] / "docs" / "hugging-face.md"
+        script = re.search("```python\n(.*?)```", page.read_text(), re.DOTALL)[1]
+        with tempfile.TemporaryDirectory(prefix="pliant-page-") as folder:
+            ran = subprocess.run(
+                [sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, timeout=300
+            )
+            self.assertEqual(ran.returncode, 0, ran.stderr)
+            self.assertTrue(pathlib.Path(folder, "out", "adapter_model.safetensors").exists())
+            final = pathlib.Path(folder, "checkpoints", "local", "final", "adapter_model.safetensors")
+            self.assertTrue(final.exists())
+
+
+GPT2 = type(gpt2())
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

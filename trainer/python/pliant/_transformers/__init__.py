@@ -1,0 +1,1 @@
+"""What makes a Trainer of transformers elastic."""
