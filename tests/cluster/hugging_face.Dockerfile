@@ -13,6 +13,6 @@ RUN --mount=type=secret,id=apt-sources,target=/etc/apt/sources.list \
     && pip() { PYTHONPATH=pip/usr/lib/python3/dist-packages python3 -m pip install --no-cache-dir --no-compile --break-system-packages "$@"; } \
     && pip --no-deps --ignore-installed "typing_extensions>=4.14" "idna>=3.11" \
     && pip "transformers==${TRANSFORMERS}.*" "safetensors==0.8.*" "datasets==5.2.*" \
-    && pip --no-deps "peft==0.21.*" "accelerate==1.15.*" "trl==1.16.*" \
+    && pip --no-deps "peft==0.21.*" "accelerate==1.15.*" "trl==1.16.*" "evaluate==0.4.*" \
     && rm -rf /tmp/pip /tmp/*.deb /var/lib/apt/lists/* /var/cache/apt/*
 USER 65532:65532

@@ -13,7 +13,7 @@ from unittest import mock
 
 import torch
 import transformers
-from pliant._transformers.check import SEAMS, check_version
+from pliant._hugging_face.check import SEAMS, check_version
 from pliant.errors import InvalidProgram
 from pliant.transformers import PliantTrainer, elastic
 from torch.utils.data import IterableDataset

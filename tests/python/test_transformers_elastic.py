@@ -1,4 +1,4 @@
-"""Trainers of transformers and TRL in real processes: learners join, leave and die, and the parameters, the log and what
+"""Trainers of transformers and TRL, and a loop with accelerate, in real processes: learners join, leave and die, and the parameters, the log and what
 the Trainer counted equal those of one learner alone."""
 
 import importlib.util
@@ -64,6 +64,9 @@ class TrainersTest(Trainers):
     def test_trainer_with_evaluations(self):
         """It keeps the best model, and would stop early. Some shards have no label."""
         self.three_sizes("trainer")
+
+    def test_a_loop_with_accelerate(self):
+        self.three_sizes("accelerator")
 
     @TRL
     def test_sft_with_lora_and_packing(self):

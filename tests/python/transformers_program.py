@@ -192,7 +192,41 @@ def kto(folder, given):
     )
 
 
+def accelerator():
+    """The loop of a script with accelerate."""
+    from pliant.accelerate import Accelerator
+    from torch.utils.data import DataLoader
+
+    epochs = int(os.environ["TOY_EPOCHS"])
+    accelerator = Accelerator(gradient_accumulation_steps=8, cpu=True, epochs=epochs)
+    model = gpt2()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=5e-3)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 5e-3, 4 * epochs)
+    loader = DataLoader(texts(120), batch_size=4, shuffle=True, collate_fn=padded)
+    model, optimizer, loader, schedule = accelerator.prepare(model, optimizer, loader, schedule)
+    step = accelerator.step
+    for _ in range(epochs):
+        model.train()
+        for batch in loader:
+            with accelerator.accumulate(model):
+                accelerator.backward(model(**batch).loss)
+                norm = None
+                if accelerator.sync_gradients:
+                    norm = accelerator.clip_grad_norm_(model.parameters(), 1.0)
+                optimizer.step()
+                schedule.step()
+                optimizer.zero_grad()
+            if accelerator.sync_gradients:
+                step += 1
+                if accelerator.is_main_process:
+                    said = {"step": step, "learning_rate": schedule.get_last_lr(), "grad_norm": float(norm)}
+                    print("\nlogged", json.dumps(said), flush=True)
+    print("\ndone", step, schedule.get_last_lr(), flush=True)
+
+
 def main(kind):
+    if kind == "accelerator":
+        return accelerator()
     folder = pathlib.Path(os.environ["PLIANT_CHECKPOINT_DIR"], "trainer")
     given = {
         "per_device_train_batch_size": 4,

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import shutil
 import subprocess
 import tempfile
@@ -13,18 +14,20 @@ from pathlib import Path
 from . import build_image, control_plane, ctest, gpu_pack
 from .daemon import Daemon
 from .errors import DevError
-from .product import compile_preset
+from .product import build_hugging_face_test_image, compile_preset
 from .progress import log_file, phase
+from .python_image_tests import run_script
 
-BENCHES = ("operator", "planner", "trainer", "python", "simulator", "gpu")
+BENCHES = ("operator", "planner", "trainer", "python", "reach", "simulator", "gpu")
 
 _BINARIES = "/src/build/release/bin"
 # In the build directory, which the host shares.
 _RESULT = "release/bench.json"
 _PLOT = "release/bench.svg"
 _CPU_SECONDS = "release/cpu-seconds"
-# Path in the image.
+# Paths in the image.
 _CIFAR10 = "/cifar10"
+_SCRIPTS = "/scripts"
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,7 @@ class Choices:
     cifar10: Path | None = None
     churn_seconds: int | None = None
     svg: Path | None = None
+    scripts: Path | None = None
 
 
 def planner(choices: Choices) -> int:
@@ -102,6 +106,23 @@ _OF_PYTHON = ("step", "package", "registered")
 
 def python(choices: Choices) -> int:
     return trainer(replace(choices, only=choices.only or _OF_PYTHON))
+
+
+def reach(choices: Choices) -> int:
+    """Public scripts with few added lines: whether they run elastic, with equal bits."""
+    compile_preset("release", "pliant", "pliant-coordinator")
+    image = build_hugging_face_test_image()
+    environment = {"PLIANT_REACH_SCRIPTS": _SCRIPTS if choices.scripts else "fetch"}
+    mounts = {choices.scripts.resolve(): _SCRIPTS} if choices.scripts else {}
+    passed = run_script("reach", image, "reach/test_reach.py", environment, mounts)
+    log = log_file("test-reach-test_reach").read_text()
+    found = [json.loads(row) for row in re.findall(r'(\{"script": .*\})$', log, re.MULTILINE)]
+    print(f"{'script':<50} {'added lines':>11} {'seconds':>7}  bits")
+    for row in found:
+        print(f"{row['script']:<50} {row['added lines']:>11} {row['seconds']:>7}  {row['bits']}")
+    if choices.json:
+        choices.json.write_text(json.dumps(found, indent=1) + "\n")
+    return 0 if passed else 1
 
 
 def trainer(choices: Choices) -> int:

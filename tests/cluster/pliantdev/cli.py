@@ -113,6 +113,13 @@ def _parser() -> argparse.ArgumentParser:
         "--cifar10", type=Path, metavar="FOLDER", help="images; default: made-up images"
     )
     figures.add_argument(
+        "--scripts",
+        type=Path,
+        metavar="FOLDER",
+        help="reach: the public scripts, as OWNER/NAME/FILE, and further ones, which reach.py there "
+        "names as tests/reach/scripts.py does; default: they are fetched with git",
+    )
+    figures.add_argument(
         "--churn-seconds",
         type=int,
         metavar="N",
@@ -202,6 +209,7 @@ def _run(arguments: argparse.Namespace, rest: list[str]) -> int:
                     cifar10=arguments.cifar10,
                     churn_seconds=arguments.churn_seconds,
                     svg=arguments.svg,
+                    scripts=arguments.scripts,
                 )
                 return commands.bench(arguments.what, choices)
             case "build":

@@ -58,6 +58,8 @@ def bench(what: str, choices: benches.Choices) -> int:
             return benches.planner(choices)
         case "python":
             return benches.python(choices)
+        case "reach":
+            return benches.reach(choices)
         case "simulator":
             return benches.simulator(choices)
         case "gpu":

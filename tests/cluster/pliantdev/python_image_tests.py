@@ -4,6 +4,7 @@ Python programs have them."""
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 
 from . import build_image, product
 from .counts import Counts
@@ -16,14 +17,14 @@ from .settings import REPO
 @dataclass(frozen=True)
 class ImageTest:
     image: Callable[[], str]
-    scripts: tuple[str, ...]  # in tests/python, with the classes of tests to run; each is one case
+    scripts: tuple[str, ...]  # in tests, with the classes of tests to run; each is one case
     environment: Mapping[str, str] = field(default_factory=dict)
     long: bool = False  # only in ./dev test all
 
 
 def _keras(backend: str, image: Callable[[], str]) -> ImageTest:
     environment = {"KERAS_BACKEND": backend, "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}
-    return ImageTest(image, ("test_keras.py",), environment)
+    return ImageTest(image, ("python/test_keras.py",), environment)
 
 
 def _hugging_face(*scripts: str, long: bool = False, **versions: str) -> ImageTest:
@@ -38,17 +39,21 @@ TESTS = {
     "Keras over torch": _keras("torch", product.build_keras_test_image),
     "Keras over jax": _keras("jax", product.build_keras_test_image),
     "Hugging Face": _hugging_face(
-        "test_hugging_face.py", "test_data_hugging_face.py", "test_data_elastic.py"
+        "python/test_hugging_face.py", "python/test_data_hugging_face.py", "python/test_data_elastic.py"
     ),
     "Trainers of Hugging Face": _hugging_face(
-        "test_transformers.py", "test_transformers_elastic.py TrainersTest"
+        "python/test_transformers.py",
+        "python/test_accelerate.py",
+        "python/test_transformers_elastic.py TrainersTest",
+        "reach/test_reach.py",
     ),
     "further Trainers of Hugging Face": _hugging_face(
-        "test_transformers_elastic.py FurtherTrainersTest", long=True
+        "python/test_transformers_elastic.py FurtherTrainersTest", long=True
     ),
     "the oldest transformers": _hugging_face(
-        "test_transformers.py",
-        "test_transformers_elastic.py",
+        "python/test_transformers.py",
+        "python/test_accelerate.py",
+        "python/test_transformers_elastic.py",
         long=True,
         TRANSFORMERS="5.5",
     ),
@@ -61,18 +66,25 @@ def run(name: str) -> Counts:
     product.compile_preset("release", "pliant", "pliant-coordinator")
     test = TESTS[name]
     image = test.image()
-    passed = sum(_run_script(name, image, script, test.environment) for script in test.scripts)
+    passed = sum(run_script(name, image, script, test.environment) for script in test.scripts)
     counts = Counts(passed=passed, failed=len(test.scripts) - passed)
     say(f"{name}: {counts}")
     return counts
 
 
-def _run_script(name: str, image: str, script: str, environment: Mapping[str, str]) -> bool:
+def run_script(
+    name: str,
+    image: str,
+    script: str,
+    environment: Mapping[str, str],
+    mounts: Mapping[Path, str] | None = None,
+) -> bool:
+    """Whether it passes. `script`: as in ImageTest."""
     file, *classes = script.split()
-    log = log_file(f"test-{name.replace(' ', '-').lower()}-{file.removesuffix('.py')}")
+    log = log_file(f"test-{name.replace(' ', '-').lower()}-{Path(file).stem}")
     inside = Mounted(
-        command=["python3", "-B", f"/src/tests/python/{file}", *classes],
-        mounts={REPO: "/src", build_image.build_directory(): "/src/build"},
+        command=["python3", "-B", f"/src/tests/{file}", *classes],
+        mounts={REPO: "/src", build_image.build_directory(): "/src/build", **(mounts or {})},
         environment={
             "PLIANT_BIN": "/src/build/release/bin",
             "PYTHONPATH": "/src/tests/scenario",

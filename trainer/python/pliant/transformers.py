@@ -13,8 +13,8 @@ from typing import Any
 
 import transformers
 
-from ._transformers.check import check
-from ._transformers.seams import Seams
+from ._hugging_face.check import check
+from ._hugging_face.seams import Seams
 from .errors import InvalidProgram
 from .process import Guard
 

@@ -1,8 +1,9 @@
 """Elastic training with a PyTorch loop."""
 
+import contextlib
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
@@ -276,6 +277,20 @@ class TorchElastic(Elastic[TorchStep]):
         if self._was_finite is None:
             self._was_finite = self._gradients.finite()
         self._unscale(self._optimizers)
+
+    @contextlib.contextmanager
+    def standing_in(self, step: int) -> Iterator[Any]:
+        """A batch for a program that needs one in a step of which this learner has no shard, after
+        the loop over the step. What a forward of it changes is undone."""
+        kept = [(buffer, buffer.detach().clone()) for buffer in self._model.buffers()]
+        samples = self.plan.global_batch_size // self.plan.logical_shards
+        try:
+            yield self._train.load(range(samples), epoch=0)
+        finally:
+            with torch.no_grad():
+                for buffer, before in kept:
+                    buffer.copy_(before)
+            seed_all(mix(self.plan.seed, step))
 
     def _learning_rate(self) -> float | None:
         rate = next(iter(self._optimizers)).param_groups[0].get("lr")

@@ -1,4 +1,4 @@
-"""The global batch of a script with a Trainer, and how it is divided."""
+"""The global batch of a script, and how it is divided."""
 
 import os
 from dataclasses import dataclass
@@ -10,11 +10,12 @@ from ..errors import InvalidProgram
 
 @dataclass(frozen=True)
 class Sizes:
-    """What the TrainingArguments say: a batch of per_device × accumulation samples, of which
-    per_device are computed at a time."""
+    """What a script says: a batch of per_device × accumulation samples, of which per_device are
+    computed at a time."""
 
     per_device: int
     accumulation: int
+    name: str = "per_device_train_batch_size"  # of per_device, in the script
 
     @staticmethod
     def of(args: Any) -> "Sizes":
@@ -56,16 +57,14 @@ class Sizes:
 
     def _text(self) -> str:
         return (
-            f"{self.per_device} (per_device_train_batch_size) × {self.accumulation} "
+            f"{self.per_device} ({self.name}) × {self.accumulation} "
             "(gradient_accumulation_steps)"
         )
 
 
-def seed_of(args: Any) -> int | None:
+def seed_or_jobs(seed: int) -> int | None:
     """Of the order of the data. None: the job's, which always has one."""
-    if _of_job("PLIANT_SEED") is not None:
-        return None
-    return int(args.seed if args.data_seed is None else args.data_seed)
+    return None if _of_job("PLIANT_SEED") is not None else seed
 
 
 def _of_job(name: str) -> int | None:

@@ -16,8 +16,9 @@ from .._streams import is_stream
 from .._torch.elastic import TorchElastic, TorchStep, attach
 from ..errors import InvalidProgram
 from .check import SEAMS
+from .commits import Commits
 from .progress import Progress
-from .sizes import Sizes, seed_of
+from .sizes import Sizes, seed_or_jobs
 from .steps import StateChanged, Steps
 
 _NAME = "_pliant_seams"  # of the attribute of a Trainer
@@ -85,9 +86,7 @@ class Seams:
             trainer.callback_handler.callbacks.remove(follow)
             for name, value in before.items():
                 setattr(args, name, value)
-            inner = getattr(trainer.optimizer, "optimizer", None)
-            if isinstance(inner, _Commits):
-                trainer.optimizer.optimizer = inner.optimizer
+            Commits.put_back(trainer.optimizer)
 
     def get_train_dataloader(self) -> Steps:
         trainer = self._trainer
@@ -104,20 +103,20 @@ class Seams:
         trainer = self._trainer
         scaler = getattr(trainer.accelerator, "scaler", None)
         accelerated = trainer.optimizer
+        seed, data_seed = trainer.args.seed, trainer.args.data_seed
         self._elastic = attach(
             trainer.model,
             accelerated.optimizer,
             self._data(),
             batch_size=self._sizes.batch,
             scaler=scaler,
-            seed=seed_of(trainer.args),
+            seed=seed_or_jobs(seed if data_seed is None else data_seed),
             **self._length(),
             **self._settings,
         )
         self._elastic.register("trainer.schedule", trainer.lr_scheduler)
         self._elastic.register("trainer", Progress(trainer))
-        accelerated.optimizer = _Commits(accelerated, scaler, self)
-        accelerated.scaler = None  # the commit uses it
+        Commits.replace(accelerated, scaler, lambda: self._present().commit())
         return prepared
 
     def _length(self) -> dict[str, int]:
@@ -254,9 +253,6 @@ class Seams:
     def _get_grad_norm(self, model: torch.nn.Module, grad_norm: float | None = None) -> float:
         return self._present().clip(math.inf) if grad_norm is None else grad_norm
 
-    def commit(self) -> None:
-        self._present().commit()
-
     def correct_counts(self) -> None:
         """The loop counts the steps that this process saw."""
         assert self._elastic is not None and self._steps is not None
@@ -329,23 +325,3 @@ class _Follow(TrainerCallback):  # type: ignore[misc]
 
     def on_step_end(self, *_: Any, **__: Any) -> None:
         self._seams.correct_counts()
-
-
-class _Commits:
-    """The optimizer inside accelerate's: its step commits the elastic step."""
-
-    def __init__(self, accelerated: Any, scaler: Any, seams: Seams) -> None:
-        self.optimizer = accelerated.optimizer
-        self._accelerated = accelerated
-        self._scaler = scaler
-        self._seams = seams
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.optimizer, name)
-
-    def step(self, closure: Any = None) -> None:
-        scale = self._scaler.get_scale() if self._scaler else 0.0
-        self._seams.commit()
-        # The scaler lowers its scale when it skips a step.
-        skipped = self._scaler is not None and self._scaler.get_scale() < scale
-        self._accelerated._is_overflow = skipped

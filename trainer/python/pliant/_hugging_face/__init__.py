@@ -1,0 +1,1 @@
+"""What makes trainings with libraries of Hugging Face elastic."""

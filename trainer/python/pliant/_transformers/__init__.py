@@ -1,1 +1,0 @@
-"""What makes a Trainer of transformers elastic."""
