@@ -68,13 +68,14 @@ class TrainersTest(Trainers):
     def test_a_loop_with_accelerate(self):
         self.three_sizes("accelerator")
 
-    @TRL
-    def test_sft_with_lora_and_packing(self):
-        self.three_sizes("sft")
-
 
 @TRL
 class FurtherTrainersTest(Trainers):
+    """In CI the script of TRL has a trainer, in tests/reach."""
+
+    def test_sft_with_lora_and_packing(self):
+        self.three_sizes("sft")
+
     def test_dpo_with_lora(self):
         self.three_sizes("dpo", epochs=20)
 

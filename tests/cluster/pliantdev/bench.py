@@ -14,9 +14,10 @@ from pathlib import Path
 from . import build_image, control_plane, ctest, gpu_pack
 from .daemon import Daemon
 from .errors import DevError
+from .images import engine
 from .product import build_hugging_face_test_image, compile_preset
 from .progress import log_file, phase
-from .python_image_tests import run_script
+from .python_image_tests import in_image, run_script
 
 BENCHES = ("operator", "planner", "trainer", "python", "reach", "simulator", "gpu")
 
@@ -100,12 +101,37 @@ def gpu(choices: Choices) -> int:
     return 0
 
 
-# The trainer's benches of the Python package.
+# The trainer's benches of the Python package, and that of a Trainer, which needs an image of its own.
 _OF_PYTHON = ("step", "package", "registered")
+_TRAINER = "transformers"
 
 
 def python(choices: Choices) -> int:
-    return trainer(replace(choices, only=choices.only or _OF_PYTHON))
+    names = choices.only or (*_OF_PYTHON, _TRAINER)
+    in_build_image = [name for name in names if name != _TRAINER]
+    if in_build_image and (status := trainer(replace(choices, only=in_build_image))):
+        return status
+    return _transformers(choices, added=bool(in_build_image)) if _TRAINER in names else 0
+
+
+def _transformers(choices: Choices, *, added: bool) -> int:
+    """`added`: to the rows that are written already."""
+    compile_preset("release", "pliant", "pliant-coordinator")
+    image = build_hugging_face_test_image()
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o777)  # the image's user writes there
+        command = ["python3", "-B", "-W", "ignore", "/src/tests/bench/trainer/trainer_rate.py"]
+        command += ["--json", "/result/rows.json", *(["--quick"] if choices.quick else [])]
+        inside = in_image(command, {"HF_HUB_OFFLINE": "1"}, {Path(folder): "/result"})
+        log = log_file("bench-transformers")
+        with phase(f"Running the bench of a Trainer (log: {log})"), log.open("w") as errors:
+            command = engine().command_to_run(image, inside)
+            status = subprocess.run(command, stderr=errors, check=False).returncode
+        if status == 0 and choices.json:
+            rows = json.loads(choices.json.read_text()) if added else []
+            rows += json.loads(Path(folder, "rows.json").read_text())
+            choices.json.write_text(json.dumps(rows, indent=1) + "\n")
+    return status
 
 
 def reach(choices: Choices) -> int:

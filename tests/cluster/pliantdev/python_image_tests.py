@@ -1,7 +1,7 @@
 """Tests of the Python package with libraries that are too large for the build image: only images of
 Python programs have them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -82,8 +82,23 @@ def run_script(
     """Whether it passes. `script`: as in ImageTest."""
     file, *classes = script.split()
     log = log_file(f"test-{name.replace(' ', '-').lower()}-{Path(file).stem}")
-    inside = Mounted(
-        command=["python3", "-B", f"/src/tests/{file}", *classes],
+    inside = in_image(["python3", "-B", f"/src/tests/{file}", *classes], environment, mounts)
+    log.write_bytes(b"")
+    with phase(f"Running {script} with {name}"):
+        status = run_to_log(engine().command_to_run(image, inside), log)
+    if status:
+        say(f"last lines of {log}:\n{last_lines(log, 60)}")
+    return not status
+
+
+def in_image(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    mounts: Mapping[Path, str] | None = None,
+) -> Mounted:
+    """The command with the tree and the build at hand."""
+    return Mounted(
+        command=command,
         mounts={REPO: "/src", build_image.build_directory(): "/src/build", **(mounts or {})},
         environment={
             "PLIANT_BIN": "/src/build/release/bin",
@@ -94,9 +109,3 @@ def run_script(
             **environment,
         },
     )
-    log.write_bytes(b"")
-    with phase(f"Running {script} with {name}"):
-        status = run_to_log(engine().command_to_run(image, inside), log)
-    if status:
-        say(f"last lines of {log}:\n{last_lines(log, 60)}")
-    return not status
