@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import os
 import pathlib
 import re
 import subprocess
@@ -14,6 +15,7 @@ from unittest import mock
 import torch
 import transformers
 from pliant._hugging_face.check import SEAMS, check_version
+from pliant._torch.elastic import TorchElastic
 from pliant.errors import InvalidProgram
 from pliant.transformers import PliantTrainer, elastic
 from torch.utils.data import IterableDataset
@@ -178,6 +180,50 @@ class RestartTest(TransformersTest):
         self.assertEqual(again.accelerator.scaler.get_scale(), scale)
         for name, value in whole.model.state_dict().items():
             self.assertTrue(torch.equal(value, again.model.state_dict()[name]), name)
+
+
+class FirstTest(TransformersTest):
+    def test_a_learner_that_becomes_the_first_begins_to_log(self):
+        """A logger of transformers asks at the beginning who logs; a callback of the script is not called again."""
+
+        class Logger(TrainerCallback):
+            def __init__(self):
+                self._initialized, self.steps, self.begun = False, [], 0
+
+            def on_train_begin(self, args, state, control, **_):
+                self.begun += 1
+                if not self._initialized:
+                    self._initialized, self.run = True, self.steps if state.is_world_process_zero else None
+
+            def on_log(self, args, state, control, logs=None, **_):
+                if state.is_world_process_zero and "loss" in logs:
+                    self.run.append(state.global_step)
+
+        class Own(Logger):
+            pass
+
+        Logger.__module__, Own.__module__ = "transformers.integrations", "__main__"
+        first = mock.PropertyMock(side_effect=lambda: present() > 5)
+        logger, own = Logger(), Own()
+        own.on_log = lambda *_, **__: None
+        made = self.make(callbacks=[logger, own])
+
+        def present():
+            return made.state.global_step
+
+        with mock.patch.object(TorchElastic, "first", first):
+            made.train()
+        self.assertEqual(logger.steps, list(range(7, 13)))
+        self.assertEqual((logger.begun, own.begun), (2, 1))
+
+    def test_learners_of_a_job_log_to_one_run(self):
+        with mock.patch.dict("os.environ", {"PLIANT_JOB_UID": "a-job", "WANDB_RESUME": "must"}):
+            self.make()
+            run = os.environ["WANDB_RUN_ID"]
+            self.assertEqual(os.environ["WANDB_RESUME"], "must", "what the script says counts")
+            self.make(folder="two")
+            self.assertEqual(os.environ["WANDB_RUN_ID"], run)
+        self.assertRegex(run, "^[0-9a-f]{16}$")
 
 
 class RefusedTest(TransformersTest):

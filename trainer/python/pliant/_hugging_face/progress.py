@@ -13,8 +13,8 @@ _OF_STATE = (
     "num_input_tokens_seen",
     "total_flos",
 )
-# Attribute of Trainer.
-_OF_TRAINER = ("_total_loss_scalar", "_globalstep_last_logged", "current_flos")
+# Attribute of Trainer, or of TRL's trainers.
+_OF_TRAINER = ("_total_loss_scalar", "_globalstep_last_logged", "current_flos", "_total_train_tokens")
 
 
 class Progress:
@@ -27,7 +27,7 @@ class Progress:
         trainer = self._trainer
         return {
             **{name: getattr(trainer.state, name) for name in _OF_STATE},
-            **{name: getattr(trainer, name) for name in _OF_TRAINER},
+            **{name: getattr(trainer, name) for name in _OF_TRAINER if hasattr(trainer, name)},
             "tr_loss": float(trainer._tr_loss),
             "callbacks": {name: each.state()["attributes"] for name, each in self._stateful()},
         }
@@ -37,7 +37,8 @@ class Progress:
         for name in _OF_STATE:
             setattr(trainer.state, name, state_dict[name])
         for name in _OF_TRAINER:
-            setattr(trainer, name, state_dict[name])
+            if name in state_dict:
+                setattr(trainer, name, state_dict[name])
         trainer._tr_loss.fill_(state_dict["tr_loss"])
         for name, each in self._stateful():
             for attribute, value in state_dict["callbacks"][name].items():

@@ -1,6 +1,7 @@
 """Where a Trainer becomes elastic: a few of its methods, replaced on the instance."""
 
 import contextlib
+import hashlib
 import math
 import os
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from .commits import Commits
 from .progress import Progress
 from .sizes import Sizes, seed_or_jobs
 from .steps import StateChanged, Steps
+from .trl_metrics import TrlMetrics
 
 _NAME = "_pliant_seams"  # of the attribute of a Trainer
 _FLOS, _TOKENS = "flos", "num_input_tokens"  # named sums
@@ -39,7 +41,9 @@ class Seams:
         self._steps: Steps | None = None
         self._sizes = Sizes.of(trainer.args)
         self._weight: float | None = None  # of the present shard
+        self._metrics = TrlMetrics(trainer)
         self._was_first = False
+        _name_run()
         self._plain: dict[str, Any] = {name: getattr(trainer, name) for name in SEAMS}
         for name in SEAMS:
             setattr(trainer, name, getattr(self, name))
@@ -203,10 +207,13 @@ class Seams:
             self._weight = self._weight_of(items)
             if items is not None:
                 items = max(items, torch.ones_like(items)).to(trainer.args.device)
-            step.log(**self._counts(batch))
+            self._metrics.begin_batch()
+            counts = self._counts(batch)
             self._plain["training_step"](model, batch, items)
+            step.log(**counts, **self._metrics.end_batch())
         if step._result() is None:
             raise StateChanged
+        self._metrics.end_step(step.sums)
         self._tell_who_is_first()
         return torch.tensor(step.loss, device=trainer.args.device)
 
@@ -312,6 +319,14 @@ class Seams:
                         processing_class=trainer.processing_class,
                     )
         self._was_first = first
+
+
+def _name_run() -> None:
+    """All learners of a job log to one run of Weights & Biases, unless the script names another."""
+    job = os.environ.get("PLIANT_JOB_UID")
+    if job:
+        os.environ.setdefault("WANDB_RUN_ID", hashlib.sha256(job.encode()).hexdigest()[:16])
+        os.environ.setdefault("WANDB_RESUME", "allow")
 
 
 class _Follow(TrainerCallback):  # type: ignore[misc]
