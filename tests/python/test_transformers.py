@@ -299,11 +299,13 @@ class RefusedTest(TransformersTest):
                 check_version("4.57.0", lacking)
 
 
-class PageTest(unittest.TestCase):
-    def test_the_script_of_the_page_trains(self):
-        page = pathlib.Path(__file__).parents[2] / "docs" / "hugging-face.md"
-        script = re.search("```python\n(.*?)```", page.read_text(), re.DOTALL)[1]
-        with tempfile.TemporaryDirectory(prefix="pliant-page-") as folder:
+class ExampleTest(unittest.TestCase):
+    def test_the_script_of_the_example_trains_and_is_that_of_the_page(self):
+        root = pathlib.Path(__file__).parents[2]
+        script = (root / "examples" / "finetune" / "train.py").read_text()
+        page = (root / "docs" / "hugging-face.md").read_text()
+        self.assertEqual(re.search("```python\n(.*?)```", page, re.DOTALL)[1], script)
+        with tempfile.TemporaryDirectory(prefix="pliant-example-") as folder:
             ran = subprocess.run(
                 [sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, timeout=300
             )

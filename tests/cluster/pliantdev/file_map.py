@@ -105,6 +105,8 @@ _ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("manifests/demo/*", (*_DEMO, "e2e_parts_test", CHART, E2E)),
     ("manifests/quickstart/*", ()),  # for kind, which no test has
     # Examples.
+    ("examples/finetune/Dockerfile", (HUGGING_FACE, TRAINERS)),
+    ("examples/finetune/train.py", (TRAINERS,)),
     ("examples/keras_cnn/*.py", (*_EXAMPLES, *KERAS)),
     ("examples/char_transformer/*.py", (*_EXAMPLES, E2E)),
     ("examples/char_transformer/*", (CHART, E2E)),
@@ -181,7 +183,6 @@ _ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("tests/cluster/pliantdev_test.py", _DEV),
     ("tests/cluster/prometheus.Dockerfile", (ALERTS,)),
     ("tests/cluster/keras.Dockerfile", ("Keras over torch", "Keras over jax")),
-    ("tests/cluster/hugging_face.Dockerfile", (HUGGING_FACE, TRAINERS)),
     ("tests/cluster/python.Dockerfile", (*IN_IMAGES, E2E)),
     ("tests/cluster/helm/*", (CHART,)),
     ("tests/cluster/kubernetes/*", (SET + "integration", CHART, E2E)),

@@ -126,19 +126,18 @@ def build_python_image(name: str) -> str:
 
 def build_keras_test_image() -> str:
     """An image for tests only: Keras on PyTorch and on JAX."""
-    return _test_image("keras")
+    return _test_image(CLUSTER_SOURCES / "keras.Dockerfile", "keras")
 
 
 def build_hugging_face_test_image(**versions: str) -> str:
-    """An image for tests only: PyTorch with libraries of Hugging Face. `versions`: of those that
-    are not the newest, by the arguments of the Dockerfile."""
-    return _test_image("hugging_face", **versions)
+    """The image of examples/finetune. `versions`: of libraries that are not to be the newest, by
+    the arguments of the Dockerfile."""
+    return _test_image(REPO / "examples" / "finetune" / "Dockerfile", "hugging-face", **versions)
 
 
-def _test_image(name: str, **arguments: str) -> str:
+def _test_image(dockerfile: Path, name: str, **arguments: str) -> str:
     below = build_image.stage("learner-pytorch-base", PYTHON_IMAGES["learner-pytorch"])
-    dockerfile = CLUSTER_SOURCES / f"{name}.Dockerfile"
-    image = "-".join([name.replace("_", "-"), *arguments.values(), "tests"])
+    image = "-".join([name, *arguments.values(), "tests"])
     base = f"localhost/pliant/{image}-base:{content_hash(below, dockerfile)}"
     if not engine().has(base):
         with phase(f"Building the image {base}", "about 2 min"):
