@@ -20,13 +20,26 @@ class Lost(Exception):
     pass
 
 
+class Epochs:
+    """State of a script that changes once an epoch, and once a step."""
+
+    def __init__(self):
+        self.ended = self.steps = 0
+
+    def state_dict(self):
+        return dict(vars(self))
+
+    def load_state_dict(self, state):
+        vars(self).update(state)
+
+
 class AccelerateTest(ResumableTest):
     def setUp(self):
         super().setUp()
         for state in (AcceleratorState, GradientState, PartialState):
             self.addCleanup(state._reset_state)
 
-    def make(self, kind=Accelerator, *, folder="one", accumulation=4, shuffle=True, count=56, batch=2, **length):
+    def make(self, kind=Accelerator, *, folder="one", accumulation=4, shuffle=True, count=56, batch=2, scale=None, **length):
         for state in (AcceleratorState, GradientState, PartialState):
             state._reset_state()
         self.enterContext(mock.patch.dict("os.environ", {"PLIANT_CHECKPOINT_DIR": str(self.scratch / folder)}))
@@ -37,13 +50,18 @@ class AccelerateTest(ResumableTest):
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=0.02)
         schedule = torch.optim.lr_scheduler.LinearLR(self.optimizer, 1.0, 0.1, 21)
         loader = DataLoader(data(count), batch_size=batch, shuffle=shuffle)
+        self.epochs = Epochs()
+        self.accelerator.register_for_checkpointing(self.epochs)
+        if scale:
+            self.accelerator.scaler = torch.amp.GradScaler("cpu", init_scale=scale)
         prepared = self.accelerator.prepare(self.model, self.optimizer, loader, schedule)
         self.model, self.optimizer, self.loader, self.schedule = prepared
 
-    def train(self, *, epochs=3, stop_at=None, clip=1.0):
+    def train(self, *, epochs=range(3), stop_at=None, clip=None):
         """The loop of a script. Its parameters, and its learning rates with a number drawn after each step."""
         rates, self.losses, taken = [], [], getattr(self.accelerator, "step", 0) if stop_at != 0 else 0
-        for _ in range(epochs):
+        clip = clip or (lambda: self.accelerator.clip_grad_norm_(self.model.parameters(), 1.0))
+        for _ in epochs:
             self.model.train()
             summed = 0.0
             for inputs, labels in self.loader:
@@ -52,17 +70,19 @@ class AccelerateTest(ResumableTest):
                     summed += float(loss.detach()) / self.accelerator.gradient_accumulation_steps
                     self.accelerator.backward(loss)
                     if self.accelerator.sync_gradients:
-                        self.accelerator.clip_grad_norm_(self.model.parameters(), clip)
+                        clip()
                     self.optimizer.step()
                     self.schedule.step()
                     self.optimizer.zero_grad()
                 if self.accelerator.sync_gradients:
                     taken += 1
+                    self.epochs.steps += 1
                     rates.append((self.schedule.get_last_lr()[0], float(torch.rand(()))))
                     self.losses.append(summed)
                     summed = 0.0
                     if taken == stop_at:
                         raise Lost
+            self.epochs.ended += 1
         self.taken = taken
         return [value.clone() for value in self.model.state_dict().values()], rates
 
@@ -85,7 +105,7 @@ class AccelerateTest(ResumableTest):
         parameters, rates = self.train()
         self.assertEqual(self.taken, 21)
         self.assertEqual(self.accelerator.step, 21)
-        for stop in (4, 9):
+        for stop in (4, 9, 18):
             folder = f"stopped{stop}"
             self.make(folder=folder)
             with self.assertRaises(Lost):
@@ -100,14 +120,76 @@ class AccelerateTest(ResumableTest):
                     self.assertTrue(torch.equal(value, own))
                 self.assertEqual(rates_again, rates[-len(rates_again) :])
                 self.assertEqual(self.taken, 21)
+                self.assertEqual(self.epochs.steps, 21)
+                self.assertEqual(self.epochs.ended, 3, "what the script did for epochs that are over is undone")
         self.assertIn("accelerator.load_state does nothing", self.told.getvalue())
+
+    def test_a_script_may_begin_at_its_epoch(self):
+        self.make()
+        parameters, _ = self.train()
+        for begins_at_its_epoch in (True, False):
+            folder = f"begins{begins_at_its_epoch}"
+            self.make(folder=folder)
+            with self.assertRaises(Lost):
+                self.train(stop_at=18)
+            self.accelerator._elastic.close()
+            self.make(folder=folder)
+            if begins_at_its_epoch:
+                self.assertEqual(self.accelerator.epoch, 2)
+                again, _ = self.train(epochs=range(self.accelerator.epoch, 3))
+                self.assertTrue(all(map(torch.equal, parameters, again)))
+                continue
+            self.train(epochs=range(self.accelerator.step // 7, 3))
+            with self.assertRaisesRegex(InvalidProgram, "at 0 or at accelerator.epoch"):
+                self.accelerator.end_training()
+
+    def test_gradients_are_unscaled_once(self):
+        found = []
+        for own in (False, True):
+            self.make(folder=f"own{own}", scale=2.0**10)
+            norms = []
+
+            def clip():
+                if own:
+                    self.accelerator.unscale_gradients()
+                    gradients = [each.grad for each in self.model.parameters()]
+                    whole = float(torch.nn.utils.get_total_norm(gradients))
+                norms.append(float(self.accelerator.clip_grad_norm_(self.model.parameters(), 1.0)))
+                if own:
+                    self.assertAlmostEqual(whole / norms[-1], 1.0, places=5)
+
+            self.train(clip=clip)
+            found.append(norms)
+        self.assertEqual(*found)
+
+    def test_training_data_are_those_that_shuffle_or_come_with_the_optimizer(self):
+        self.make()
+        self.accelerator = Accelerator(epochs=1, cpu=True)
+        test = self.accelerator.prepare(DataLoader(data(), batch_size=4))
+        self.assertIsInstance(test, DataLoader)
+        self.assertEqual(len(list(test)), 14)
+        train, _ = self.accelerator.prepare(DataLoader(data(), batch_size=4), torch.optim.SGD(self.model.parameters()))
+        self.assertNotIsInstance(train, DataLoader)
+
+    def test_one_learner_acts_for_all(self):
+        self.make()
+        said = []
+        act = self.accelerator.on_main_process(said.append)
+        for first in (False, True):
+            with mock.patch.object(type(self.accelerator), "is_main_process", first):
+                act(first)
+                self.accelerator.save({"of": first}, self.scratch / "saved.pt")
+        self.assertEqual(said, [True])
+        self.assertEqual(torch.load(self.scratch / "saved.pt"), {"of": True})
+        with self.assertRaisesRegex(InvalidProgram, "would act on this learner alone"):
+            self.accelerator.set_trigger()
 
     def test_a_complete_training_is_loaded(self):
         self.make(max_steps=5)
-        parameters, _ = self.train(epochs=9)
+        parameters, _ = self.train(epochs=range(9))
         self.make(max_steps=5)
         self.assertEqual(self.accelerator.step, 5)
-        again, rates = self.train(epochs=9)
+        again, rates = self.train(epochs=range(9))
         self.assertEqual(rates, [])
         for value, own in zip(parameters, again, strict=True):
             self.assertTrue(torch.equal(value, own))

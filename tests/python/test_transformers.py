@@ -1,6 +1,8 @@
 """pliant.transformers in one process: next to a plain Trainer, after a restart, and what is refused."""
 
+import collections
 import contextlib
+import dataclasses
 import io
 import os
 import pathlib
@@ -14,11 +16,14 @@ from unittest import mock
 
 import torch
 import transformers
-from pliant._hugging_face.check import SEAMS, check_version
+from pliant._hugging_face.check import SEAMS, check_job, check_version
+from pliant._hugging_face.seams import Seams
+from pliant._hugging_face.trl_metrics import TrlMetrics
 from pliant._torch.elastic import TorchElastic
 from pliant.errors import InvalidProgram
 from pliant.transformers import PliantTrainer, elastic
 from torch.utils.data import IterableDataset
+from transformers.trainer_callback import ExportableState
 from transformers import DataCollatorForLanguageModeling, EarlyStoppingCallback, Trainer, TrainerCallback
 
 from resumable import ResumableTest
@@ -182,9 +187,70 @@ class RestartTest(TransformersTest):
             self.assertTrue(torch.equal(value, again.model.state_dict()[name]), name)
 
 
+class BestTest(TransformersTest):
+    def test_the_best_model_is_chosen_by_one_rule_on_all_learners(self):
+        """Evaluations are more frequent than checkpoints, and a folder of another run lies there. A learner that does not
+        write chooses as the one that does."""
+        chosen = {"eval_strategy": "steps", "eval_steps": 2, "save_strategy": "steps", "save_steps": 4}
+        chosen |= {"metric_for_best_model": "score", "load_best_model_at_end": True, "save_total_limit": 1}
+        found = []
+        for folder, first in (("writes", True), ("reads", False)):
+            made = self.make(folder=folder, num_train_epochs=4, **chosen)
+            made.compute_metrics = lambda _, trainer=made: {"score": -trainer.state.global_step}
+            for step in range(2, 24, 4):
+                (self.scratch / folder / "trainer" / f"checkpoint-{step}").mkdir(parents=True)
+            with mock.patch.object(TorchElastic, "first", mock.PropertyMock(return_value=first)):
+                made.train()
+            best = made.state.best_model_checkpoint
+            found.append((made.state.best_global_step, best and pathlib.Path(best).name))
+        self.assertEqual(found, [(2, None)] * 2, "no checkpoint was written after the best evaluation")
+        self.assertTrue((self.scratch / "reads" / "trainer" / "checkpoint-2").exists(), "only the first deletes")
+        self.assertEqual(made.args.save_total_limit, 1, "as it was")
+
+
+class StreamTest(TransformersTest):
+    def test_a_stream_has_the_collator_and_the_micro_batches_of_the_trainer(self):
+        class Stream:
+            def __len__(self):
+                return 48
+
+            def stream(self, shard, start):
+                return iter(texts()[shard.index :: shard.count][start:])
+
+        made = self.make(data=Stream(), dataloader_drop_last=True)
+        made.train()
+        self.assertEqual(made.state.global_step, 12)
+        self.assertEqual(Seams.of(made)._elastic.plan.logical_shards, 4)
+
+    def test_samples_that_are_left_out_are_counted(self):
+        self.make(data=texts(45), dataloader_drop_last=True, max_steps=1).train()
+        self.assertIn("dataloader_drop_last leaves out the last 5 samples", self.told.getvalue())
+
+
+class TrlMetricsTest(unittest.TestCase):
+    def test_a_mean_is_over_the_batches_that_have_the_metric(self):
+        trainer = types.SimpleNamespace(
+            _metrics={"train": collections.defaultdict(list, margin=[7.0])}, _total_train_tokens=100
+        )
+        metrics, sums = TrlMetrics(trainer), collections.Counter()
+        for margin, rejected in ((1.0, None), (2.0, 5.0), (6.0, 9.0)):
+            metrics.begin_batch()
+            lists = trainer._metrics["train"]
+            lists["margin"].append(margin)
+            if rejected is not None:
+                lists["rejected"].append(rejected)
+            trainer._total_train_tokens += 10
+            lists["num_tokens"] = [trainer._total_train_tokens]
+            sums.update(metrics.end_batch())
+        self.assertEqual(trainer._total_train_tokens, 100, "until the step is complete")
+        metrics.end_step(sums)
+        expected = {"margin": [7.0, 3.0], "rejected": [7.0], "num_tokens": [130]}
+        self.assertEqual(trainer._metrics["train"], expected)
+
+
 class FirstTest(TransformersTest):
     def test_a_learner_that_becomes_the_first_begins_to_log(self):
-        """A logger of transformers asks at the beginning who logs; a callback of the script is not called again."""
+        """A callback asks at the beginning who logs, so it begins again; not one whose state is the training's."""
 
         class Logger(TrainerCallback):
             def __init__(self):
@@ -199,22 +265,20 @@ class FirstTest(TransformersTest):
                 if state.is_world_process_zero and "loss" in logs:
                     self.run.append(state.global_step)
 
-        class Own(Logger):
-            pass
+        class Stateful(Logger, ExportableState):
+            def state(self):
+                return {"args": {}, "attributes": {}}
 
-        Logger.__module__, Own.__module__ = "transformers.integrations", "__main__"
-        first = mock.PropertyMock(side_effect=lambda: present() > 5)
-        logger, own = Logger(), Own()
-        own.on_log = lambda *_, **__: None
-        made = self.make(callbacks=[logger, own])
+            def on_log(self, *_, **__):
+                pass
 
-        def present():
-            return made.state.global_step
-
+        logger, stateful = Logger(), Stateful()
+        made = self.make(callbacks=[logger, stateful])
+        first = mock.PropertyMock(side_effect=lambda: made.state.global_step > 5)
         with mock.patch.object(TorchElastic, "first", first):
             made.train()
         self.assertEqual(logger.steps, list(range(7, 13)))
-        self.assertEqual((logger.begun, own.begun), (2, 1))
+        self.assertEqual((logger.begun, stateful.begun), (2, 1))
 
     def test_learners_of_a_job_log_to_one_run(self):
         with mock.patch.dict("os.environ", {"PLIANT_JOB_UID": "a-job", "WANDB_RESUME": "must"}):
@@ -242,6 +306,10 @@ class RefusedTest(TransformersTest):
                 setattr(made, name, value)
             return made
 
+        def synchronized(made):
+            made.args.sync_ref_model = True
+            return made
+
         masks = DataCollatorForLanguageModeling(tokenizer(), mlm=False, seed=3)
         cases = [
             (lambda: object(), {}, "was given a object: give a transformers.Trainer"),
@@ -253,6 +321,7 @@ class RefusedTest(TransformersTest):
             (lambda: changed(is_deepspeed_enabled=True), {}, "deepspeed spreads"),
             (lambda: changed(is_fsdp_enabled=True), {}, "fsdp spreads"),
             (lambda: changed(data_collator=masks), {}, "the data collator has a seed"),
+            (lambda: synchronized(self.make(Trainer)), {}, "sync_ref_model changes the reference model"),
             (lambda: changed(train_dataset=None), {}, "no train_dataset"),
             (lambda: self.make(Trainer, data=Stream(), max_steps=3), {}, r"\(Stream\) have no __len__"),
             (lambda: self.make(PliantTrainer), {}, "called twice"),
@@ -283,6 +352,19 @@ class RefusedTest(TransformersTest):
             said = rf"batch is 2 .* × 4 .* = 8 samples, but .*globalBatchSize of the job is {batch}: {remedy}"
             with job, self.subTest(batch), self.assertRaisesRegex(InvalidProgram, said):
                 self.make()
+
+    def test_learners_that_might_decide_differently_are_refused(self):
+        plateau = {"lr_scheduler_type": "reduce_lr_on_plateau", "eval_strategy": "epoch"}
+        best = {"metric_for_best_model": "loss"}
+        for place, (chosen, decides) in enumerate((({}, False), (best, True), (plateau, True))):
+            made = self.make(folder=str(place), max_steps=1, **chosen)
+            made.train()
+            for alone, bitwise in ((True, False), (False, True), (False, False)):
+                job = dataclasses.replace(Seams.of(made)._elastic.job, alone=alone, bitwise=bitwise)
+                refused = decides and not alone and not bitwise
+                said = self.assertRaisesRegex(InvalidProgram, "spec.training.reproducibility to Bitwise")
+                with self.subTest(chosen, alone=alone, bitwise=bitwise), said if refused else contextlib.nullcontext():
+                    check_job(made, job)
 
     def test_another_version_has_a_line(self):
         check_version(transformers.__version__, Trainer)

@@ -35,7 +35,7 @@ class States:
         self._by_name: dict[str, Stateful] = {}
 
     def add(self, name: str, what: Stateful | dict[str, Any]) -> None:
-        if isinstance(what, dict):
+        if not isinstance(what, Stateful) and isinstance(what, dict):
             what = _Entries(what)
         if not isinstance(what, Stateful):
             raise InvalidProgram(

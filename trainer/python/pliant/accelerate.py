@@ -21,6 +21,7 @@ from ._hugging_face.commits import Commits
 from ._hugging_face.sizes import Sizes
 from ._hugging_face.steps import StateChanged, Steps
 from ._say import say
+from ._torch.batches import size_of
 from ._torch.elastic import TorchElastic, TorchStep, attach
 from .errors import InvalidProgram
 from .process import Guard
@@ -51,6 +52,7 @@ class Accelerator(accelerate.Accelerator):  # type: ignore[misc]
         self._elastic: TorchElastic | None = None
         self._steps: Steps | None = None
         self._epochs_begun = 0
+        self._state_is_later = False  # than the epoch that the script has just ended
         self._batches: Iterator[Any] = iter(())  # of the present step
         self._ahead: Any = None  # the next one of them
         self._handed_in = True  # the present one
@@ -82,13 +84,30 @@ class Accelerator(accelerate.Accelerator):  # type: ignore[misc]
     def step(self, batches: int) -> None:
         pass  # accelerate's count of batches is for its own accumulation
 
+    @property
+    def epoch(self) -> int:
+        """The epoch of the next step, for a script that begins its loop over the epochs there. Before
+        the loop it waits until this learner has a state."""
+        steps = self._begin()
+        ahead = steps.current or steps.ahead()
+        if ahead is not None and not self._epochs_begun:
+            self._epochs_begun = ahead.epoch
+        return self._epochs_begun if ahead is None else ahead.epoch
+
+    @property
+    def loss(self) -> float:
+        """The mean loss of the global batch, equal on all learners. Available when `sync_gradients`
+        is true."""
+        return self._present().loss
+
     # ---- What a script prepares ----
 
     def prepare(self, *args: Any, **kwargs: Any) -> Any:
         if self._loader is None:
             loaders = [each for each in args if isinstance(each, DataLoader)]
             shuffled = [each for each in loaders if isinstance(each.sampler, RandomSampler)]
-            chosen = (shuffled or loaders)[:1]
+            trains = any(isinstance(each, torch.optim.Optimizer) for each in args)
+            chosen = (shuffled or (loaders if trains else []))[:1]
             if chosen:
                 self._loader = _Loader(self, chosen[0])
                 args = tuple(self._loader if each is chosen[0] else each for each in args)
@@ -102,6 +121,7 @@ class Accelerator(accelerate.Accelerator):  # type: ignore[misc]
             loader, sizes = self._training_data()
             model = self._the_only("model", self._models)
             accelerated = self._the_only("optimizer", self._optimizers)
+            size_of(loader.dataset, "training")
             sizes.check()
         steps = Steps(loader.dataset, sizes.batch, drop_last=loader.drop_last)
         self._elastic = attach(
@@ -114,6 +134,7 @@ class Accelerator(accelerate.Accelerator):  # type: ignore[misc]
                 collate_fn=loader.collate_fn,
                 drop_last=loader.drop_last,
                 num_workers=loader.num_workers,
+                generator=loader.generator,
             ),
             batch_size=sizes.batch,
             scaler=self.scaler,
@@ -123,6 +144,11 @@ class Accelerator(accelerate.Accelerator):  # type: ignore[misc]
             self._elastic.register(f"schedule.{place}", schedule.scheduler)
         for place, what in enumerate(self._custom_objects):
             self._elastic.register(f"checkpointed.{place}", what)
+        if self._save_model_state_pre_hook or self._load_model_state_pre_hook:
+            self._say_once(
+                "register_save_state_pre_hook: these hooks are not called. An average of the weights "
+                "that they save is registered by accelerator.register_for_checkpointing(average)"
+            )
         Commits.replace(accelerated, self.scaler, self._commit)
         self._steps = steps
         steps.begin(self._elastic)
@@ -131,7 +157,8 @@ class Accelerator(accelerate.Accelerator):  # type: ignore[misc]
     def _training_data(self) -> tuple[DataLoader[Any], Sizes]:
         if self._loader is None:
             raise InvalidProgram(
-                "no training data are prepared: give accelerator.prepare the DataLoader, too"
+                "no training data are prepared: give accelerator.prepare the DataLoader, with the "
+                "optimizer or with shuffle=True"
             )
         loader = self._loader.loader
         if loader.batch_size is None:
@@ -156,11 +183,18 @@ class Accelerator(accelerate.Accelerator):  # type: ignore[misc]
         steps = self._begin()
         epoch, self._epochs_begun = self._epochs_begun, self._epochs_begun + 1
         if not steps.begin_epoch(epoch):
+            self._state_is_later = True
             return
+        if self._state_is_later:
+            # The script's code after epochs that are over has changed a state of later.
+            assert self._elastic is not None
+            self._elastic._take_over()
+            self._state_is_later = False
         try:
             for step in steps:
                 yield from self._shards(step)
         except StateChanged:
+            self._state_is_later = True
             return
         finally:
             self._end_if_last(steps)
@@ -215,6 +249,16 @@ class Accelerator(accelerate.Accelerator):  # type: ignore[misc]
     def no_sync(self, model: torch.nn.Module) -> Any:
         return contextlib.nullcontext()
 
+    def unscale_gradients(self, optimizer: Any = None) -> None:
+        if self.sync_gradients and self._elastic is not None and self._present()._result():
+            self._elastic._before_clip()
+
+    def set_trigger(self) -> None:
+        raise InvalidProgram(
+            "accelerator.set_trigger() would act on this learner alone: decide from accelerator.loss "
+            "or an evaluation, which are equal on all learners"
+        )
+
     def clip_grad_norm_(self, parameters: Any, max_norm: float, norm_type: int = 2) -> Any:
         """The norm of the gradient of the global batch; None before all its shards are summed."""
         if norm_type != 2:
@@ -239,6 +283,11 @@ class Accelerator(accelerate.Accelerator):  # type: ignore[misc]
         """Completes the training with the present step, if it has steps left, on all learners."""
         if self._steps is not None and self._elastic is not None and not self._elastic.ending:
             self._elastic.stop()
+            if self._steps.current is None and self._steps.ahead() is not None:
+                raise InvalidProgram(
+                    "the loop of the script has ended before the training: begin the loop over the "
+                    "epochs at 0 or at accelerator.epoch"
+                )
             self._steps.ahead()
         super().end_training()
 
@@ -249,6 +298,20 @@ class Accelerator(accelerate.Accelerator):  # type: ignore[misc]
     @property
     def is_local_main_process(self) -> bool:
         return self.is_main_process
+
+    def on_main_process(self, function: Any = None) -> Any:
+        @functools.wraps(function)
+        def on_one(*args: Any, **kwargs: Any) -> Any:
+            return function(*args, **kwargs) if self.is_main_process else None
+
+        return on_one
+
+    def on_local_main_process(self, function: Any = None) -> Any:
+        return self.on_main_process(function)
+
+    def print(self, *args: Any, **kwargs: Any) -> None:
+        if self.is_main_process:
+            print(*args, **kwargs)
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         if self.is_main_process:

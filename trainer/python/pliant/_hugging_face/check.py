@@ -6,6 +6,7 @@ from typing import Any
 
 import transformers
 
+from .._learner import Job
 from .._say import say
 from .._torch.batches import size_of
 from ..errors import InvalidProgram
@@ -80,6 +81,20 @@ def check(trainer: Any, settings: Mapping[str, Any]) -> None:
             raise InvalidProgram(why)
     size_of(trainer.train_dataset, "training")
     Sizes.of(trainer.args).check()
+
+
+def check_job(trainer: Any, job: Job) -> None:
+    """Raises InvalidProgram if learners could decide differently. Each evaluates on its own, and only
+    in a bitwise job with the same bits."""
+    by_metric = trainer.args.metric_for_best_model is not None or hasattr(
+        trainer.lr_scheduler, "best"
+    )
+    if by_metric and not job.alone and not job.bitwise:
+        raise InvalidProgram(
+            "the training depends on a metric of its evaluations (metric_for_best_model, or a "
+            "schedule such as ReduceLROnPlateau), whose last bit may differ from learner to learner "
+            "in this job: set spec.training.reproducibility to Bitwise, or take it out"
+        )
 
 
 def check_version(version: str, kind: type) -> None:
@@ -164,6 +179,11 @@ _REFUSED: tuple[tuple[Callable[[Any], Any], str], ...] = (
         lambda trainer: _has_seed(trainer.data_collator),
         "the data collator has a seed, so what it draws depends on the batches that this process "
         "made before: take the seed out of it; Pliant seeds each batch",
+    ),
+    (
+        lambda trainer: getattr(trainer.args, "sync_ref_model", False),
+        "sync_ref_model changes the reference model while it trains, but its parameters are not part "
+        "of the training's state: take it out",
     ),
     (
         lambda trainer: trainer.train_dataset is None,

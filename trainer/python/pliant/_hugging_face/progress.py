@@ -1,5 +1,6 @@
 """What a Trainer counts: part of the training's state, so that it is the same on all learners."""
 
+import os
 from typing import Any
 
 from transformers.trainer_callback import ExportableState
@@ -9,7 +10,6 @@ _OF_STATE = (
     "global_step",
     "best_metric",
     "best_global_step",
-    "best_model_checkpoint",
     "num_input_tokens_seen",
     "total_flos",
 )
@@ -29,6 +29,8 @@ class Progress:
             **{name: getattr(trainer.state, name) for name in _OF_STATE},
             **{name: getattr(trainer, name) for name in _OF_TRAINER if hasattr(trainer, name)},
             "tr_loss": float(trainer._tr_loss),
+            # Without the path, which may differ from learner to learner.
+            "best_model": os.path.basename(trainer.state.best_model_checkpoint or ""),
             "callbacks": {name: each.state()["attributes"] for name, each in self._stateful()},
         }
 
@@ -40,6 +42,8 @@ class Progress:
             if name in state_dict:
                 setattr(trainer, name, state_dict[name])
         trainer._tr_loss.fill_(state_dict["tr_loss"])
+        best, folder = state_dict["best_model"], trainer._get_output_dir(trial=None)
+        trainer.state.best_model_checkpoint = os.path.join(folder, best) if best else None
         for name, each in self._stateful():
             for attribute, value in state_dict["callbacks"][name].items():
                 setattr(each, attribute, value)

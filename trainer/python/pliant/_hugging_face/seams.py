@@ -10,13 +10,14 @@ from typing import Any
 import torch
 from torch.utils.data import DataLoader
 from transformers import TrainerCallback
+from transformers.trainer_callback import ExportableState
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from .._say import say
 from .._streams import is_stream
 from .._torch.elastic import TorchElastic, TorchStep, attach
 from ..errors import InvalidProgram
-from .check import SEAMS
+from .check import SEAMS, check_job
 from .commits import Commits
 from .progress import Progress
 from .sizes import Sizes, seed_or_jobs
@@ -75,7 +76,12 @@ class Seams:
         trainer, args = self._trainer, self._trainer.args
         before = {
             name: getattr(args, name)
-            for name in ("gradient_accumulation_steps", "save_only_model", "eval_on_start")
+            for name in (
+                "gradient_accumulation_steps",
+                "save_only_model",
+                "save_total_limit",
+                "eval_on_start",
+            )
         }
         backward = trainer.accelerator.backward
         follow = _Follow(self)
@@ -94,6 +100,12 @@ class Seams:
 
     def get_train_dataloader(self) -> Steps:
         trainer = self._trainer
+        rest = len(trainer.train_dataset) % self._sizes.batch
+        if trainer.args.dataloader_drop_last and rest:
+            say(
+                f"dataloader_drop_last leaves out the last {rest} samples of an epoch, which do not "
+                "fill a global batch"
+            )
         self._steps = Steps(
             trainer.train_dataset, self._sizes.batch, drop_last=trainer.args.dataloader_drop_last
         )
@@ -107,17 +119,20 @@ class Seams:
         trainer = self._trainer
         scaler = getattr(trainer.accelerator, "scaler", None)
         accelerated = trainer.optimizer
+        data, own = self._data()
         seed, data_seed = trainer.args.seed, trainer.args.data_seed
         self._elastic = attach(
             trainer.model,
             accelerated.optimizer,
-            self._data(),
+            data,
+            **own,
             batch_size=self._sizes.batch,
             scaler=scaler,
             seed=seed_or_jobs(seed if data_seed is None else data_seed),
             **self._length(),
             **self._settings,
         )
+        check_job(trainer, self._elastic.job)
         self._elastic.register("trainer.schedule", trainer.lr_scheduler)
         self._elastic.register("trainer", Progress(trainer))
         Commits.replace(accelerated, scaler, lambda: self._present().commit())
@@ -133,26 +148,26 @@ class Seams:
         assert self._steps is not None
         return {"epochs": epochs, "max_steps": math.ceil(args.num_train_epochs * len(self._steps))}
 
-    def _data(self) -> Any:
-        """The training data, as Trainer._get_dataloader makes them."""
+    def _data(self) -> tuple[Any, dict[str, Any]]:
+        """The training data, as Trainer._get_dataloader makes them, and settings of attach for data
+        that no loader can have."""
         trainer, args = self._trainer, self._trainer.args
         data, collate = trainer.train_dataset, trainer.data_collator
         if type(data).__module__.startswith("datasets."):
             data = trainer._remove_unused_columns(data, description="Training")
         else:
             collate = trainer._get_collator_with_removed_columns(collate, description="Training")
-        if is_stream(data) or isinstance(data, torch.utils.data.IterableDataset):
-            return data
         shards_are_set = "logical_shards" in self._settings
-        batch = self._sizes.batch if shards_are_set else self._sizes.at_a_time()
-        return DataLoader(
-            data,
-            batch_size=batch,
-            sampler=trainer._get_train_sampler(data),
-            collate_fn=collate,
-            drop_last=args.dataloader_drop_last,
-            num_workers=args.dataloader_num_workers,
-        )
+        size = self._sizes.batch if shards_are_set else self._sizes.at_a_time()
+        common = {
+            "collate_fn": collate,
+            "drop_last": args.dataloader_drop_last,
+            "num_workers": args.dataloader_num_workers,
+        }
+        if is_stream(data):
+            return data, common | ({"micro_batch_size": size} if size < self._sizes.batch else {})
+        sampler = trainer._get_train_sampler(data)
+        return DataLoader(data, batch_size=size, sampler=sampler, **common), {}
 
     def begin(self) -> None:
         """Called when all is ready for the first step."""
@@ -189,6 +204,8 @@ class Seams:
             )
         assert self._elastic.ending is not None
         self._trainer.state.global_step = self._elastic.ending.step
+        if not self.is_world_process_zero():
+            self._trainer.args.save_total_limit = None  # it deletes folders at the end
         return self._plain["_finalize_training"](*args, **kwargs)
 
     # ---- A step ----
@@ -288,8 +305,10 @@ class Seams:
 
     def _save_checkpoint(self, model: torch.nn.Module, trial: Any) -> None:
         state = self._trainer.state
+        best = state.best_model_checkpoint
         if self.is_world_process_zero():
             self._plain["_save_checkpoint"](model, trial)
+            state.best_model_checkpoint = best
         if state.best_global_step == state.global_step:
             # By the same rule on all learners: a Trainer looks for the folder.
             folder = f"{PREFIX_CHECKPOINT_DIR}-{state.best_global_step}"
@@ -308,7 +327,7 @@ class Seams:
         if first and not self._was_first and self._steps is not None and self._steps.current:
             handler = trainer.callback_handler
             for callback in handler.callbacks:
-                if type(callback).__module__.startswith("transformers."):
+                if not isinstance(callback, _Follow | ExportableState):
                     if hasattr(callback, "_initialized"):
                         callback._initialized = False
                     callback.on_train_begin(

@@ -1,14 +1,13 @@
 """The metrics of TRL's trainers: each batch adds a number to a list, whose mean is logged."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 _PREFIX = "trl."  # of the named sums
-_BATCHES = f"{_PREFIX}batches"
+_COUNT = "trl.count."
 _TOKENS = f"{_PREFIX}tokens"
 _TOTAL = "_total_train_tokens"  # of a trainer: since the training began, logged as num_tokens
-# Named sums that are left for others, of the 32 that a step may have.
-_METRICS_MAX = 24
+_METRICS_MAX = 14  # with a sum and a count each, of the 32 sums that a step may have
 
 
 class TrlMetrics:
@@ -29,20 +28,21 @@ class TrlMetrics:
         found: dict[str, float] = {}
         for name, values in self._lists().items():
             before = self._before.get(name, 0)
-            if len(values) == before + 1 and name != "num_tokens" and len(found) < _METRICS_MAX:
+            fits = len(found) < 2 * _METRICS_MAX
+            if len(values) == before + 1 and name != "num_tokens" and fits:
                 found[_PREFIX + name] = float(values.pop())
+                found[_COUNT + name] = 1.0
         if hasattr(self._trainer, _TOTAL):
             found[_TOKENS] = getattr(self._trainer, _TOTAL) - self._tokens_before
             setattr(self._trainer, _TOTAL, self._tokens_before)
-        return found | ({_BATCHES: 1.0} if found else {})
+        return found
 
     def end_step(self, sums: Mapping[str, float]) -> None:
-        batches = sums.get(_BATCHES, 0.0)
-        if not batches:
-            return
         lists = self._lists()
-        for name in _of_trl(sums):
-            lists[name].append(sums[_PREFIX + name] / batches)
+        for name, count in sums.items():
+            if name.startswith(_COUNT) and count:
+                metric = name.removeprefix(_COUNT)
+                lists[metric].append(sums[_PREFIX + metric] / count)
         if _TOKENS in sums:
             total = getattr(self._trainer, _TOTAL) + int(sums[_TOKENS])
             setattr(self._trainer, _TOTAL, total)
@@ -52,8 +52,3 @@ class TrlMetrics:
         metrics = getattr(self._trainer, "_metrics", None)
         of_training = metrics.get("train") if isinstance(metrics, dict) else None
         return of_training if isinstance(of_training, dict) else {}
-
-
-def _of_trl(sums: Mapping[str, float]) -> Iterable[str]:
-    own = (_BATCHES, _TOKENS)
-    return [name.removeprefix(_PREFIX) for name in sums if name.startswith(_PREFIX) and name not in own]
