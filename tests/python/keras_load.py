@@ -1,4 +1,4 @@
-"""Loads the final model of keras_program.py in plain Keras, as docs/python.md describes, and prints its accuracy."""
+"""Loads the final model of keras_program.py in plain Keras, as docs/keras.md describes, and prints its accuracy."""
 
 import sys
 from pathlib import Path

@@ -73,6 +73,18 @@ class ExamplesTest(unittest.TestCase):
         self.assertGreater(float(accuracy[-1]), 0.9)
         self.assertTrue((self.folder / "checkpoints/local/final/model.safetensors").exists())
 
+    def test_the_script_of_fabric_model(self):
+        """docs/fabric-model.md begins with a script to copy."""
+        script = re.search("```python\n(.*?)```", (ROOT / "docs" / "fabric-model.md").read_text(), re.DOTALL)[1]
+        environment = {**os.environ, "PLIANT_CHECKPOINT_DIR": str(self.folder / "checkpoints")}
+        environment |= {"RESULT_DIR": str(self.folder / "results"), "LOG_DIR": str(self.folder / "log")}
+        ended = subprocess.run(
+            [sys.executable, "-B", "-c", script],
+            env=environment, cwd=self.folder, capture_output=True, text=True, timeout=120,
+        )  # fmt: skip
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        self.assertTrue((self.folder / "checkpoints/local/final/model.safetensors").exists(), ended.stderr)
+
     def test_char_transformer(self):
         text = self.folder / "text"
         text.write_text("abcdefg hijklm " * 200)

@@ -4,6 +4,7 @@ tests how its final model is loaded, and errors. Runs on the backend that KERAS_
 import importlib.util
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -66,6 +67,19 @@ class KerasElasticTest(ScenarioTest):
         job.wait_for_members(resumed)
         self.assert_resumed_at(resumed, learners[0].termination()["step"])
         self.assert_completes(job, resumed)
+
+
+class KerasPageTest(unittest.TestCase):
+    def test_the_script_of_the_page_trains(self):
+        page = pathlib.Path(__file__).parents[2] / "docs" / "keras.md"
+        script = re.search("```python\n(.*?)```", page.read_text(), re.DOTALL)[1]
+        with tempfile.TemporaryDirectory(prefix="pliant-keras-page-") as folder:
+            ran = subprocess.run(
+                [sys.executable, "-B", "-c", script], cwd=folder, capture_output=True, text=True, timeout=300
+            )
+            self.assertEqual(ran.returncode, 0, ran.stderr)
+            self.assertIn("40 steps; the model is in", ran.stdout)
+            self.assertTrue(pathlib.Path(folder, "checkpoints/local/final/model.safetensors").exists())
 
 
 class KerasLoopTest(unittest.TestCase):

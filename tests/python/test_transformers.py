@@ -18,6 +18,7 @@ import torch
 import transformers
 from pliant._hugging_face.check import SEAMS, check_job, check_version
 from pliant._hugging_face.seams import Seams
+from pliant._hugging_face.steps import StateChanged
 from pliant._hugging_face.trl_metrics import TrlMetrics
 from pliant._torch.elastic import TorchElastic
 from pliant.errors import InvalidProgram
@@ -110,6 +111,37 @@ class PlainTest(TransformersTest):
 
     def test_half_an_epoch(self):
         self.assert_as_plain(9, num_train_epochs=1.5, learning_rate=1e-3)
+
+
+class LeftTest(TransformersTest):
+    def test_a_step_that_others_complete_is_left(self):
+        """In mid epoch and at its end. The state is then as if it was taken here, and the loop continues after it."""
+        whole = self.make()
+        whole.train()
+        made, left = self.make(folder="two"), []
+        plain = made.training_step
+
+        def training_step(model, step, items=None):
+            loss = plain(model, step, items)
+            if step.number not in (2, 5):
+                return loss
+            left.append(step.number)
+            step.clip(1.0)
+            step.commit()
+            made.lr_scheduler.step()
+            model.zero_grad()
+            made.state.global_step = made._globalstep_last_logged = step.number + 1
+            made._total_loss_scalar += float(loss)
+            raise StateChanged
+
+        made.training_step = training_step
+        made.train()
+        self.assertEqual(left, [2, 5])
+        self.assertEqual(made.state.global_step, 12)
+        own, last = made.state.log_history[-1], whole.state.log_history[-1]
+        self.assertEqual((own["train_loss"], own["epoch"]), (last["train_loss"], last["epoch"]))
+        for name, value in whole.model.state_dict().items():
+            self.assertTrue(torch.equal(value, made.model.state_dict()[name]), name)
 
 
 class RestartTest(TransformersTest):

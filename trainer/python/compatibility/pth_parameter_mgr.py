@@ -1,4 +1,4 @@
-"""The parameters of a training, for scripts for Watson Machine Learning Accelerator. docs/python.md
+"""The parameters of a training, for scripts for Watson Machine Learning Accelerator. docs/fabric-model.md
 explains how a job sets them."""
 
 from typing import Any

@@ -1,6 +1,6 @@
 """The job's parameters for scripts that use pth_parameter_mgr: data, batch, epochs, optimizer,
 learning rate. They come from one JSON file and from environment variables, which take precedence.
-docs/python.md has the table.
+docs/fabric-model.md has the table.
 
 They are read once per process: a later change of a config map has no effect.
 """

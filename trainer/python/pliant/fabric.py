@@ -1,7 +1,7 @@
 """FabricModel: a ready-made loop, for models that need no loop of their own.
 
 Scripts written for Watson Machine Learning Accelerator's elastic distributed training use the same
-class, through `fabric_model` and `callbacks`: see docs/python.md.
+class, through `fabric_model` and `callbacks`: see docs/fabric-model.md.
 """
 
 import inspect
