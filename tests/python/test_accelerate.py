@@ -171,6 +171,14 @@ class AccelerateTest(ResumableTest):
         train, _ = self.accelerator.prepare(DataLoader(data(), batch_size=4), torch.optim.SGD(self.model.parameters()))
         self.assertNotIsInstance(train, DataLoader)
 
+    def test_a_generator_of_the_loader_orders_the_data_except_in_a_job(self):
+        for job, seed in (({}, 5), ({"PLIANT_SEED": "9"}, 9)):
+            with mock.patch.dict("os.environ", job):
+                self.make(folder=f"seed{seed}")
+                self.accelerator._loader.loader.generator = torch.Generator().manual_seed(5)
+                self.train()
+            self.assertEqual(self.accelerator._elastic.plan.seed, seed)
+
     def test_one_learner_acts_for_all(self):
         self.make()
         said = []

@@ -18,7 +18,7 @@ from accelerate.utils import DistributedType, send_to_device
 from torch.utils.data import DataLoader, RandomSampler
 
 from ._hugging_face.commits import Commits
-from ._hugging_face.sizes import Sizes
+from ._hugging_face.sizes import Sizes, seed_or_jobs
 from ._hugging_face.steps import StateChanged, Steps
 from ._say import say
 from ._torch.batches import size_of
@@ -134,10 +134,10 @@ class Accelerator(accelerate.Accelerator):  # type: ignore[misc]
                 collate_fn=loader.collate_fn,
                 drop_last=loader.drop_last,
                 num_workers=loader.num_workers,
-                generator=loader.generator,
             ),
             batch_size=sizes.batch,
             scaler=self.scaler,
+            seed=seed_or_jobs(loader.generator.initial_seed()) if loader.generator else None,
             **self._length,
         )
         for place, schedule in enumerate(self._schedulers):
