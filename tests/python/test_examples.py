@@ -94,6 +94,13 @@ class ExamplesTest(unittest.TestCase):
         self.assertEqual(len(losses), 4)
         self.assertLess(losses[-1], losses[0])
 
+    def test_gan(self):
+        out, _ = self.run_example("gan", "--epochs=40", "--batch-size=64")
+        self.assertEqual(len(re.findall(r"^discriminator [\d.]+, generator [\d.]+$", out, re.MULTILINE)), 40)
+        radius = re.search(r"radius of generated points: ([\d.]+) ± ([\d.]+)", out)
+        self.assertAlmostEqual(float(radius[1]), 1.0, delta=0.15)
+        self.assertLess(float(radius[2]), 0.3)
+
     def test_ibm_style(self):
         out, log = self.run_example("ibm_style", "--epochs=3", "--unknown-argument=1")
         self.assertRegex(out, r"train batch 39: loss [\d.]+, accuracy \d+\.\d %")
