@@ -57,6 +57,10 @@ class AccelerateTest(ResumableTest):
         prepared = self.accelerator.prepare(self.model, self.optimizer, loader, schedule)
         self.model, self.optimizer, self.loader, self.schedule = prepared
 
+    def assert_same(self, expected, own):
+        self.assertEqual(len(expected), len(own))
+        self.assertTrue(all(map(torch.equal, expected, own)))
+
     def train(self, *, epochs=range(3), stop_at=None, clip=None):
         """The loop of a script. Its parameters, and its learning rates with a number drawn after each step."""
         rates, self.losses, taken = [], [], getattr(self.accelerator, "step", 0) if stop_at != 0 else 0
@@ -116,8 +120,7 @@ class AccelerateTest(ResumableTest):
             self.accelerator.load_state("unused")
             again, rates_again = self.train()
             with self.subTest(stop):
-                for value, own in zip(parameters, again, strict=True):
-                    self.assertTrue(torch.equal(value, own))
+                self.assert_same(parameters, again)
                 self.assertEqual(rates_again, rates[-len(rates_again) :])
                 self.assertEqual(self.taken, 21)
                 self.assertEqual(self.epochs.steps, 21)
@@ -137,7 +140,7 @@ class AccelerateTest(ResumableTest):
             if begins_at_its_epoch:
                 self.assertEqual(self.accelerator.epoch, 2)
                 again, _ = self.train(epochs=range(self.accelerator.epoch, 3))
-                self.assertTrue(all(map(torch.equal, parameters, again)))
+                self.assert_same(parameters, again)
                 continue
             self.train(epochs=range(self.accelerator.step // 7, 3))
             with self.assertRaisesRegex(InvalidProgram, "at 0 or at accelerator.epoch"):
@@ -199,8 +202,7 @@ class AccelerateTest(ResumableTest):
         self.assertEqual(self.accelerator.step, 5)
         again, rates = self.train(epochs=range(9))
         self.assertEqual(rates, [])
-        for value, own in zip(parameters, again, strict=True):
-            self.assertTrue(torch.equal(value, own))
+        self.assert_same(parameters, again)
 
     def test_it_ends_where_the_script_does(self):
         self.make()
@@ -246,8 +248,7 @@ class AccelerateTest(ResumableTest):
         self.make(folder="two")
         expected, expected_rates = self.train()
         self.assertEqual(rates, expected_rates)
-        for value, own in zip(parameters, expected, strict=True):
-            self.assertTrue(torch.equal(value, own))
+        self.assert_same(parameters, expected)
 
     def test_a_loop_that_cannot_work_is_refused(self):
         def several():

@@ -40,12 +40,7 @@ class DataTest(ScenarioTest):
             },
         )
         learners += [job.start_learner(1, TOY_WORKERS="2"), job.start_learner(2)]
-        job.plan(learners)
-        job.wait_for_members(learners)
-        job.wait_for_step(job.progress()["step"] + 2)
-        learners[0].kill()  # rank 0
-        job.wait_for_members(learners[1:])
-        self.assert_completes(job, learners[1:])
+        self.assert_outlives_the_first(job, learners)
         lines = [
             {**json.loads(line), "learner": path.stem}
             for path in sorted(log.iterdir())

@@ -16,6 +16,8 @@ import types
 import unittest
 from unittest import mock
 
+from pages import script_of
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
 
@@ -60,8 +62,7 @@ class ExamplesTest(unittest.TestCase):
 
     def test_the_script_of_the_guide(self):
         """docs/python.md begins with a script to copy."""
-        script = re.search("```python\n(.*?)```", (ROOT / "docs" / "python.md").read_text(), re.DOTALL)[1]
-        (self.folder / "train.py").write_text(script)
+        (self.folder / "train.py").write_text(script_of("python"))
         environment = {**os.environ, "PLIANT_CHECKPOINT_DIR": str(self.folder / "checkpoints")}
         ended = subprocess.run(
             [sys.executable, "-B", str(self.folder / "train.py")],
@@ -75,11 +76,10 @@ class ExamplesTest(unittest.TestCase):
 
     def test_the_script_of_fabric_model(self):
         """docs/fabric-model.md begins with a script to copy."""
-        script = re.search("```python\n(.*?)```", (ROOT / "docs" / "fabric-model.md").read_text(), re.DOTALL)[1]
         environment = {**os.environ, "PLIANT_CHECKPOINT_DIR": str(self.folder / "checkpoints")}
         environment |= {"RESULT_DIR": str(self.folder / "results"), "LOG_DIR": str(self.folder / "log")}
         ended = subprocess.run(
-            [sys.executable, "-B", "-c", script],
+            [sys.executable, "-B", "-c", script_of("fabric-model")],
             env=environment, cwd=self.folder, capture_output=True, text=True, timeout=120,
         )  # fmt: skip
         self.assertEqual(ended.returncode, 0, ended.stderr)

@@ -4,7 +4,6 @@ tests how its final model is loaded, and errors. Runs on the backend that KERAS_
 import importlib.util
 import os
 import pathlib
-import re
 import subprocess
 import sys
 import tempfile
@@ -12,6 +11,8 @@ import unittest
 from unittest import mock
 
 from harness import UID, ScenarioTest
+
+from pages import script_of
 
 FOLDER = pathlib.Path(__file__).resolve().parent
 PROGRAM = str(FOLDER / "keras_program.py")
@@ -71,11 +72,9 @@ class KerasElasticTest(ScenarioTest):
 
 class KerasPageTest(unittest.TestCase):
     def test_the_script_of_the_page_trains(self):
-        page = pathlib.Path(__file__).parents[2] / "docs" / "keras.md"
-        script = re.search("```python\n(.*?)```", page.read_text(), re.DOTALL)[1]
         with tempfile.TemporaryDirectory(prefix="pliant-keras-page-") as folder:
             ran = subprocess.run(
-                [sys.executable, "-B", "-c", script], cwd=folder, capture_output=True, text=True, timeout=300
+                [sys.executable, "-B", "-c", script_of("keras")], cwd=folder, capture_output=True, text=True, timeout=300
             )
             self.assertEqual(ran.returncode, 0, ran.stderr)
             self.assertIn("40 steps; the model is in", ran.stdout)

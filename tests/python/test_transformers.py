@@ -21,12 +21,13 @@ from pliant._hugging_face.seams import Seams
 from pliant._hugging_face.steps import StateChanged
 from pliant._hugging_face.trl_metrics import TrlMetrics
 from pliant._torch.elastic import TorchElastic
-from pliant.errors import InvalidProgram
+from pliant.errors import InvalidProgram, PliantError
 from pliant.transformers import PliantTrainer, elastic
 from torch.utils.data import IterableDataset
 from transformers.trainer_callback import ExportableState
-from transformers import DataCollatorForLanguageModeling, EarlyStoppingCallback, Trainer, TrainerCallback
+from transformers import DataCollatorForLanguageModeling, EarlyStoppingCallback, GPT2LMHeadModel, Trainer, TrainerCallback
 
+from pages import script_of
 from resumable import ResumableTest
 from transformers_program import arguments, gpt2, padded, texts, tokenizer
 
@@ -59,6 +60,10 @@ class TransformersTest(ResumableTest):
             compute_loss_func=compute,
             callbacks=list(callbacks),
         )
+
+    def assert_same_model(self, expected, own):
+        for name, value in expected.state_dict().items():
+            self.assertTrue(torch.equal(value, own.state_dict()[name]), name)
 
 
 class PlainTest(TransformersTest):
@@ -97,8 +102,7 @@ class PlainTest(TransformersTest):
 
     def test_a_loss_over_samples(self):
         """Its model takes no number of items, so the mean of each batch counts by its samples."""
-        model_class = type(gpt2())
-        with mock.patch.object(model_class, "accepts_loss_kwargs", False, create=True):
+        with mock.patch.object(GPT2LMHeadModel, "accepts_loss_kwargs", False, create=True):
             self.assert_as_plain(12, learning_rate=1e-3)
 
     def test_a_loss_function_of_the_script(self):
@@ -140,8 +144,7 @@ class LeftTest(TransformersTest):
         self.assertEqual(made.state.global_step, 12)
         own, last = made.state.log_history[-1], whole.state.log_history[-1]
         self.assertEqual((own["train_loss"], own["epoch"]), (last["train_loss"], last["epoch"]))
-        for name, value in whole.model.state_dict().items():
-            self.assertTrue(torch.equal(value, made.model.state_dict()[name]), name)
+        self.assert_same_model(whole.model, made.model)
 
 
 class RestartTest(TransformersTest):
@@ -157,8 +160,7 @@ class RestartTest(TransformersTest):
             again = self.make(folder=folder, **prepare(), **chosen)
             again.train()
             with self.subTest(stop=stop):
-                for name, value in whole.model.state_dict().items():
-                    self.assertTrue(torch.equal(value, again.model.state_dict()[name]), name)
+                self.assert_same_model(whole.model, again.model)
                 for name in ("global_step", "best_metric", "best_global_step", "num_input_tokens_seen", "epoch"):
                     self.assertEqual(getattr(again.state, name), getattr(whole.state, name), name)
                 last, own = whole.state.log_history[-1], again.state.log_history[-1]
@@ -183,9 +185,8 @@ class RestartTest(TransformersTest):
         )
         self.assertLess(whole.state.global_step, 54)
         self.assertLess(whole.state.best_global_step, whole.state.global_step)
-        best = GPT2.from_pretrained(whole.state.best_model_checkpoint)
-        for name, value in whole.model.state_dict().items():
-            self.assertTrue(torch.equal(value, best.state_dict()[name]), name)
+        best = GPT2LMHeadModel.from_pretrained(whole.state.best_model_checkpoint)
+        self.assert_same_model(whole.model, best)
 
     def test_a_complete_training_is_loaded(self):
         whole = self.make()
@@ -194,8 +195,7 @@ class RestartTest(TransformersTest):
         again.train(resume_from_checkpoint=True)
         self.assertEqual(again.state.global_step, 12)
         self.assertIn("resume_from_checkpoint is ignored", self.told.getvalue())
-        for name, value in whole.model.state_dict().items():
-            self.assertTrue(torch.equal(value, again.model.state_dict()[name]), name)
+        self.assert_same_model(whole.model, again.model)
 
     def test_a_scale_of_the_loss_continues(self):
         """It begins too high: steps are skipped until it fits, and the schedule waits for them."""
@@ -215,8 +215,7 @@ class RestartTest(TransformersTest):
         again = with_scaler(self.make(folder="two", max_steps=9))
         again.train()
         self.assertEqual(again.accelerator.scaler.get_scale(), scale)
-        for name, value in whole.model.state_dict().items():
-            self.assertTrue(torch.equal(value, again.model.state_dict()[name]), name)
+        self.assert_same_model(whole.model, again.model)
 
 
 class BestTest(TransformersTest):
@@ -379,6 +378,8 @@ class RefusedTest(TransformersTest):
                 self.make(folder=f"of{shards}", max_steps=1).train()
             self.assertEqual(self.told.getvalue().count("is computed 4 at a time"), said)
             self.told.seek(self.told.truncate(0))
+        with mock.patch.dict("os.environ", {"PLIANT_LOGICAL_SHARDS": "0"}), self.assertRaises(PliantError):
+            self.make(folder="none", max_steps=1).train()
         for batch, remedy in (("16", "set gradient_accumulation_steps=8"), ("9", "make them equal")):
             job = mock.patch.dict("os.environ", {"PLIANT_GLOBAL_BATCH_SIZE": batch})
             said = rf"batch is 2 .* × 4 .* = 8 samples, but .*globalBatchSize of the job is {batch}: {remedy}"
@@ -417,8 +418,7 @@ class ExampleTest(unittest.TestCase):
     def test_the_script_of_the_example_trains_and_is_that_of_the_page(self):
         root = pathlib.Path(__file__).parents[2]
         script = (root / "examples" / "finetune" / "train.py").read_text()
-        page = (root / "docs" / "hugging-face.md").read_text()
-        self.assertEqual(re.search("```python\n(.*?)```", page, re.DOTALL)[1], script)
+        self.assertEqual(script_of("hugging-face"), script)
         with tempfile.TemporaryDirectory(prefix="pliant-example-") as folder:
             ran = subprocess.run(
                 [sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, timeout=300
@@ -428,8 +428,6 @@ class ExampleTest(unittest.TestCase):
             final = pathlib.Path(folder, "checkpoints", "local", "final", "adapter_model.safetensors")
             self.assertTrue(final.exists())
 
-
-GPT2 = type(gpt2())
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

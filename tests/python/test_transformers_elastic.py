@@ -1,5 +1,5 @@
-"""Trainers of transformers and TRL, and a loop with accelerate, in real processes: learners join, leave and die, and the parameters, the log and what
-the Trainer counted equal those of one learner alone."""
+"""Trainers of transformers and TRL, and a loop with accelerate, in real processes: learners join, leave and die, and the
+parameters, the log and what the Trainer counted equal those of one learner alone."""
 
 import importlib.util
 import json
@@ -36,12 +36,7 @@ class Trainers(ScenarioTest):
             environment={"HF_HUB_OFFLINE": "1"},
         )
         learners += job.start_learners([1, 2])
-        job.plan(learners)
-        job.wait_for_members(learners)
-        job.wait_for_step(job.progress()["step"] + 2)
-        learners[0].kill()  # rank 0
-        job.wait_for_members(learners[1:])
-        self.assert_completes(job, learners[1:])
+        self.assert_outlives_the_first(job, learners)
         self.assert_logs(job, learners)
 
     def assert_logs(self, job, learners):

@@ -57,12 +57,7 @@ class ReachTest(ScenarioTest):
             },
         )
         learners += job.start_learners([1, 2])
-        job.plan(learners)
-        job.wait_for_members(learners)
-        job.wait_for_step(job.progress()["step"] + 2)
-        learners[0].kill()  # rank 0
-        job.wait_for_members(learners[1:])
-        self.assert_completes(job, learners[1:])
+        self.assert_outlives_the_first(job, learners)
 
 
 _FURTHER = pathlib.Path(FETCHED, "reach.py")

@@ -396,6 +396,15 @@ class ScenarioTest(unittest.TestCase):
                 # Learners exit at once after the last one.
                 self.assertEqual(progress["evaluations"][-1]["step"], progress["totalSteps"])
 
+    def assert_outlives_the_first(self, job, learners):
+        """These learners train together, until the first of them is killed. The others complete the job."""
+        job.plan(learners)
+        job.wait_for_members(learners)
+        job.wait_for_step(job.progress()["step"] + 2)
+        learners[0].kill()  # rank 0
+        job.wait_for_members(learners[1:])
+        self.assert_completes(job, learners[1:])
+
     def assert_resumed_at(self, learners, step):
         """One of these learners read the checkpoint of that step; the others got the state from it."""
         self.assertEqual([line["step"] for learner in learners for line in learner.logged("restored")], [step])

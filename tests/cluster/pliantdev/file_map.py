@@ -132,6 +132,7 @@ _ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("trainer/python/api_page.py", ("python_state_test",)),
     ("trainer/python/pyproject.toml", ("python_wheel_test", TYPES)),
     ("trainer/python/build_backend/*", ("python_wheel_test",)),
+    ("tests/python/pages.py", ("python_examples_test", *KERAS, TRAINERS)),
     ("tests/python/*keras*.py", KERAS),
     ("tests/python/test_hugging_face.py", (HUGGING_FACE,)),
     ("tests/python/*transformers*.py", (TRAINERS,)),

@@ -39,14 +39,19 @@ def clip_limit(name: str, value: Any) -> float:
     return number
 
 
+def powers_around(number: int) -> str:
+    """The powers of two next to a number that is none."""
+    below = 1 << (number.bit_length() - 1)
+    return f"{below} or {2 * below}"
+
+
 def power_of_two(most: int) -> Check:
     is_whole = whole(1, most)
 
     def check(name: str, value: Any) -> int:
         number: int = is_whole(name, value)
         if number & (number - 1):
-            below = 1 << (number.bit_length() - 1)
-            raise _wrong(name, number, f"a power of two, such as {below} or {2 * below}")
+            raise _wrong(name, number, f"a power of two, such as {powers_around(number)}")
         return number
 
     return check

@@ -20,7 +20,7 @@ from torch.utils.data import DataLoader, RandomSampler
 from ._hugging_face.commits import Commits
 from ._hugging_face.sizes import Sizes, seed_or_jobs
 from ._hugging_face.steps import StateChanged, Steps
-from ._say import say
+from ._say import Once
 from ._torch.batches import size_of
 from ._torch.elastic import TorchElastic, TorchStep, attach
 from .errors import InvalidProgram
@@ -59,7 +59,7 @@ class Accelerator(accelerate.Accelerator):  # type: ignore[misc]
         # Undoes the forward of a batch that stands in where this learner has none.
         self._forget: Callable[[], None] | None = None
         self._make_trackers: Callable[[], None] | None = None
-        self._said: set[str] = set()
+        self._say_once = Once()
         super().__init__(*args, **kwargs)
         if self.distributed_type != DistributedType.NO or self.num_processes > 1:
             with Guard().beginning():
@@ -146,8 +146,9 @@ class Accelerator(accelerate.Accelerator):  # type: ignore[misc]
             self._elastic.register(f"checkpointed.{place}", what)
         if self._save_model_state_pre_hook or self._load_model_state_pre_hook:
             self._say_once(
-                "register_save_state_pre_hook: these hooks are not called. An average of the weights "
-                "that they save is registered by accelerator.register_for_checkpointing(average)"
+                "accelerator.register_save_state_pre_hook: these hooks are not called. An average of "
+                "the weights that they save is registered by "
+                "accelerator.register_for_checkpointing(average)"
             )
         Commits.replace(accelerated, self.scaler, self._commit)
         self._steps = steps
@@ -322,10 +323,10 @@ class Accelerator(accelerate.Accelerator):  # type: ignore[misc]
             super().save_model(*args, **kwargs)
 
     def save_state(self, *args: Any, **kwargs: Any) -> None:
-        self._say_once("save_state does nothing: the training's checkpoints have the state")
+        self._say_once("accelerator.save_state does nothing: the training's checkpoints have the state")
 
     def load_state(self, *args: Any, **kwargs: Any) -> None:
-        self._say_once("load_state does nothing: the training resumes from its newest checkpoint")
+        self._say_once("accelerator.load_state does nothing: the training resumes from its newest checkpoint")
 
     def skip_first_batches(self, dataloader: Any, num_batches: int = 0) -> Any:
         if isinstance(dataloader, _Loader):
@@ -343,11 +344,6 @@ class Accelerator(accelerate.Accelerator):  # type: ignore[misc]
             self._make_trackers()
             self._make_trackers = None
         super().log(*args, **kwargs)
-
-    def _say_once(self, text: str) -> None:
-        if text not in self._said:
-            self._said.add(text)
-            say(f"accelerator.{text}")
 
 
 class _Loader:

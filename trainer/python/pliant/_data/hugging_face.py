@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Any
 
 from .. import _checks
-from .._say import say
+from .._say import Once
 from .._streams import StreamShard
 from ..errors import InvalidProgram
 from . import hf_pipeline, kept_files
@@ -40,7 +40,7 @@ class HuggingFace:
     """
 
     # Slots, because changes of a dataset's attributes are sent to the processes that load data.
-    __slots__ = ("_division", "_has_batches", "_positions", "_said", "_shuffle")
+    __slots__ = ("_division", "_has_batches", "_positions", "_say_once", "_shuffle")
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class HuggingFace:
             else:
                 self._positions = Positions(None)
             self._has_batches = hf_pipeline.has_batches(data)
-            self._said: set[str] = set()
+            self._say_once = Once()
 
     def __len__(self) -> int:
         return self._division.samples
@@ -72,7 +72,9 @@ class HuggingFace:
 
     def stream(self, shard: StreamShard, start: int) -> Iterator[Any]:
         """The samples of one logical shard from number `start` on. See StreamShard."""
-        self._say_once(self._division.note(shard.count) if shard.index == 0 else "")
+        note = self._division.note(shard.count) if shard.index == 0 else ""
+        if note:
+            self._say_once(note)
         pieces = self._division.pieces(shard.index, shard.count)
         length = sum(piece.count for piece in pieces)
         size = block_size(self._shuffle, shard.count)
@@ -87,11 +89,6 @@ class HuggingFace:
                 yield samples[order[place - first]]
             first += len(samples)
             samples.clear()  # the next block takes its memory
-
-    def _say_once(self, note: str) -> None:
-        if note and note not in self._said:
-            self._said.add(note)
-            say(note)
 
 
 def _check_data(data: Any) -> str:

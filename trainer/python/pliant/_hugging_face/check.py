@@ -137,10 +137,6 @@ def _check_class(kind: type) -> None:
                 )
 
 
-def _has_seed(collator: Any) -> bool:
-    return getattr(collator, "seed", None) is not None
-
-
 _REFUSED: tuple[tuple[Callable[[Any], Any], str], ...] = (
     (
         lambda trainer: trainer.args.world_size > 1,
@@ -176,7 +172,7 @@ _REFUSED: tuple[tuple[Callable[[Any], Any], str], ...] = (
         "this optim changes the parameters outside its step: choose another one, such as adamw_torch",
     ),
     (
-        lambda trainer: _has_seed(trainer.data_collator),
+        lambda trainer: getattr(trainer.data_collator, "seed", None) is not None,
         "the data collator has a seed, so what it draws depends on the batches that this process "
         "made before: take the seed out of it; Pliant seeds each batch",
     ),

@@ -99,16 +99,13 @@ class Seams:
             Commits.put_back(trainer.optimizer)
 
     def get_train_dataloader(self) -> Steps:
-        trainer = self._trainer
-        rest = len(trainer.train_dataset) % self._sizes.batch
-        if trainer.args.dataloader_drop_last and rest:
+        data, drops = self._trainer.train_dataset, self._trainer.args.dataloader_drop_last
+        self._steps = Steps(data, self._sizes.batch, drop_last=drops)
+        if self._steps.left_out:
             say(
-                f"dataloader_drop_last leaves out the last {rest} samples of an epoch, which do not "
-                "fill a global batch"
+                f"dataloader_drop_last leaves out the last {self._steps.left_out} samples of an "
+                "epoch, which do not fill a global batch"
             )
-        self._steps = Steps(
-            trainer.train_dataset, self._sizes.batch, drop_last=trainer.args.dataloader_drop_last
-        )
         return self._steps
 
     def get_total_train_batch_size(self, args: Any) -> int:
@@ -178,8 +175,8 @@ class Seams:
             trainer.args.eval_on_start = False
         # A learner that joins late logs the loss and the speed of the whole training, too.
         trainer._initial_global_step = trainer._initial_num_input_tokens_seen = 0
-        self._tell_who_is_first()
         self._was_first = self._elastic.first
+        self._tell_who_is_first()
 
     def _run_epoch(self, *, epoch: int, **given: Any) -> None:
         assert self._steps is not None
@@ -324,9 +321,8 @@ class Seams:
         trainer = self._trainer
         first = self.is_world_process_zero()
         trainer.state.is_world_process_zero = trainer.state.is_local_process_zero = first
-        if first and not self._was_first and self._steps is not None and self._steps.current:
-            handler = trainer.callback_handler
-            for callback in handler.callbacks:
+        if first and not self._was_first:
+            for callback in trainer.callback_handler.callbacks:
                 if not isinstance(callback, _Follow | ExportableState):
                     if hasattr(callback, "_initialized"):
                         callback._initialized = False

@@ -4,6 +4,7 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
+from .._checks import powers_around
 from .._say import say
 from ..errors import InvalidProgram
 
@@ -28,10 +29,10 @@ class Sizes:
     def check(self) -> None:
         """Raises InvalidProgram if the batch cannot be divided so, or is not the job's."""
         if self.accumulation & (self.accumulation - 1):
-            below = 1 << (self.accumulation.bit_length() - 1)
             raise InvalidProgram(
                 f"gradient_accumulation_steps is {self.accumulation}: each of them becomes a "
-                f"logical shard, whose number is a power of two, such as {below} or {2 * below}"
+                "logical shard, whose number is a power of two, such as "
+                + powers_around(self.accumulation)
             )
         job = _of_job("PLIANT_GLOBAL_BATCH_SIZE")
         if job not in (None, self.batch):
@@ -46,7 +47,7 @@ class Sizes:
     def at_a_time(self) -> int:
         """Samples of a logical shard, or of the batch if the job says how many shards it has."""
         shards = _of_job("PLIANT_LOGICAL_SHARDS")
-        if shards is None:
+        if not shards:
             return self.per_device
         if shards != self.accumulation:
             say(

@@ -19,9 +19,9 @@ class Steps:
         """`batch`: the samples of a step."""
         self.dataset = dataset  # read by Trainer.num_examples
         self.current: TorchStep | None = None
-        rest = len(dataset) % batch
+        self.left_out = len(dataset) % batch if drop_last else 0  # samples of an epoch
         self._batch = batch
-        self._samples = len(dataset) - (rest if drop_last else 0)  # of an epoch
+        self._samples = len(dataset) - self.left_out
         self._epoch = 0
         self._ahead: TorchStep | None = None
         self._of_training: Iterator[TorchStep] = iter(())
