@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .errors import CommandError
+from .processes import start, stop
 from .server_errors import error_of
 
 JOBS = "elastictrainingjobs.pliant.dev"
@@ -52,15 +52,12 @@ class Kubectl:
         scope: Sequence[str] | None = None,
         stdin: int = subprocess.DEVNULL,
     ) -> subprocess.Popen[bytes]:
-        """A process of its own group, so that Ctrl-C reaches this program alone, which then ends it."""
+        """The process, which the caller stops. It ends with this program at the latest."""
         inside = self.connection.scope() if scope is None else scope
         # Behind the verb: --all-namespaces is no option of kubectl itself.
         command = ["kubectl", arguments[0], *self.connection.options(), *inside, *arguments[1:]]
         try:
-            return subprocess.Popen(
-                command, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                start_new_session=os.name == "posix",
-            )  # fmt: skip
+            return start(command, stdin)
         except FileNotFoundError:
             raise CommandError(
                 "there is no program kubectl in PATH: install it, https://kubernetes.io/docs/tasks/tools"
@@ -194,13 +191,3 @@ class _Exchange:
         except OSError:
             pass  # it ended before it read everything; its exit code says why
 
-
-def stop(process: subprocess.Popen[bytes]) -> None:
-    """Ends a process that still runs."""
-    if process.poll() is None:
-        process.terminate()
-        try:
-            process.wait(2)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()

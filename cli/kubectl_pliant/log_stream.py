@@ -8,9 +8,10 @@ import time
 from collections.abc import Callable, Iterator
 
 from .errors import CommandError, ForbiddenError, NotFoundError, bug
-from .kubectl import Kubectl, stop
+from .kubectl import Kubectl
 from .log_lines import Position, shown
 from .pods import CONTAINER, Learner
+from .processes import stop
 from .server_errors import error_of
 
 _PAUSE_SECONDS = 1.0

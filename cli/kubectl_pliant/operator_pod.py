@@ -11,8 +11,9 @@ from contextlib import contextmanager
 
 from .errors import CommandError, NotFoundError
 from .fields import Fields
-from .kubectl import Kubectl, stop
+from .kubectl import Kubectl
 from .names import object_name
+from .processes import stop
 from .server_errors import error_of
 from .text import harmless
 

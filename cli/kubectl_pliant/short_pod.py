@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import secrets
-import signal
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -14,6 +12,7 @@ from dataclasses import dataclass
 from .errors import CommandError
 from .fields import Fields
 from .kubectl import Kubectl
+from .processes import undisturbed
 from .text import harmless
 
 MAX_SECONDS = 600  # the kubelet ends the pod then, even if this program was killed
@@ -95,26 +94,11 @@ def short_pod(kubectl: Kubectl, wish: PodWish, scope: Sequence[str]) -> Iterator
 
 
 def _delete(kubectl: Kubectl, name: str, scope: Sequence[str]) -> None:
-    with _undisturbed():
+    with undisturbed():  # a second Ctrl-C does not leave the pod behind
         kubectl.call(
             ["delete", "pod", name, "--ignore-not-found", "--wait=false", "--grace-period=0"],
             scope=scope, seconds=30,
         )  # fmt: skip
-
-
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """A second Ctrl-C does not leave the pod behind."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(number, signal.SIG_IGN) for number in numbers]
-    try:
-        yield
-    finally:
-        for number, handler in zip(numbers, before):
-            signal.signal(number, handler)
 
 
 def _wait(kubectl: Kubectl, name: str, scope: Sequence[str]) -> None:

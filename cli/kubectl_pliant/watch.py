@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from .errors import CommandError, ForbiddenError, NotFoundError, bug
-from .kubectl import Kubectl, stop
+from .kubectl import Kubectl
+from .processes import stop
 from .server_errors import error_of
 
 _PAUSE_SECONDS = 1.0

@@ -4,12 +4,13 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 import unittest
 
 from kubectl_pliant.arguments import parser
 from kubectl_pliant.completion import commands_of
-from play import JOBS, ProgramTest
+from play import JOBS, ROOT, ProgramTest
 
 
 class FaultsTest(ProgramTest):
@@ -79,6 +80,31 @@ class FaultsTest(ProgramTest):
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.communicate(timeout=20), ("", ""))
         self.assertEqual(process.returncode, 130)
+        self.assert_no_process_of(context)
+
+    def test_ctrl_c_while_kubectl_starts(self) -> None:
+        """The signal comes when the process is there and the program has no name for it yet."""
+        context = self.cluster.folder.name
+        self.cluster.fault("config", delay=60)
+        interrupted = (
+            "import signal, subprocess, sys\n"
+            f"sys.path.insert(0, {str(ROOT / 'cli')!r})\n"
+            "class Interrupted(subprocess.Popen):\n"
+            "    def __init__(self, *arguments, **options):\n"
+            "        super().__init__(*arguments, **options)\n"
+            "        signal.raise_signal(signal.SIGINT)\n"
+            "subprocess.Popen = Interrupted\n"
+            "from kubectl_pliant.program import main\n"
+            f"sys.exit(main(['list', '--context={context}']))\n"
+        )
+        ended = subprocess.run(
+            [sys.executable, "-S", "-c", interrupted], env=self.cluster.environment({}), timeout=20,
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        self.assertEqual((ended.returncode, ended.stdout, ended.stderr), (130, "", ""))
+        self.assert_no_process_of(context)
+
+    def assert_no_process_of(self, context: str) -> None:
         left = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
         self.assertNotIn(context, left)
 
