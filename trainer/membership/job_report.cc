@@ -53,11 +53,13 @@ void JobReport::SetStats(const Progress::Stats& stats, std::uint64_t step, doubl
   }
 }
 
-void JobReport::BeginResize(Resize::Kind kind, const std::optional<Membership>& from,
-                            const Membership& to, TimePoint requested) {
+void JobReport::BeginResize(Resize::Kind kind, std::string reason,
+                            const std::optional<Membership>& from, const Membership& to,
+                            TimePoint requested) {
   speed_.End();
   resizes_.Begin({.membership = to.id,
                   .kind = kind,
+                  .reason = std::move(reason),
                   .from = from ? from->learners() : 0,
                   .to = to.learners(),
                   .requested_unix_seconds = Unix(requested),

@@ -29,9 +29,9 @@ class JobReport {
                 TimePoint now);
 
   // Begins a resize from the learners of `from` (none before the first membership) to those of
-  // `to`.
-  void BeginResize(Resize::Kind kind, const std::optional<Membership>& from, const Membership& to,
-                   TimePoint requested);
+  // `to`. `reason`: a sentence, may be empty.
+  void BeginResize(Resize::Kind kind, std::string reason, const std::optional<Membership>& from,
+                   const Membership& to, TimePoint requested);
   // A learner opened a membership; `was_member`: it was also in the previous one.
   void OnOpened(const Opened& opened, bool was_member);
   void OnAllOpened(MembershipId membership, TimePoint now);

@@ -55,6 +55,7 @@ void PutStats(Json& json, const Progress::Stats& stats) {
 Json ToJson(const Resize& resize) {
   Json json = {{"membership", ToString(resize.membership)},
                {"kind", resize.kind == Resize::Kind::kPlanned ? "Planned" : "Recovery"},
+               {"reason", resize.reason},
                {"from", resize.from},
                {"to", resize.to},
                {"requestedUnixSeconds", resize.requested_unix_seconds},
@@ -116,6 +117,8 @@ Result<Plan> DecodePlan(std::string_view json) {
       }
       plan.learners.push_back(std::move(learner));
     });
+    // An operator that does not know the field sends none.
+    if (fields.Has("reason")) plan.reason = fields.String("reason", kMaxReasonBytes);
     return plan;
   });
 }

@@ -17,6 +17,7 @@
 namespace pliant {
 
 inline constexpr std::size_t kMaxPlanBytes = 1 << 20;
+inline constexpr std::size_t kMaxReasonBytes = 1024;
 
 // Orders the plans of a job: by the operator's lease transitions, then by its counter.
 struct PlanVersion {
@@ -41,6 +42,7 @@ struct PlannedLearner {
 struct Plan {
   PlanVersion version;
   std::vector<PlannedLearner> learners;
+  std::string reason;  // a sentence: why it has these learners; empty if the operator gives none
   bool operator==(const Plan&) const = default;
 };
 
@@ -74,6 +76,7 @@ struct Straggler {
 struct Resize {
   MembershipId membership;
   enum class Kind { kPlanned, kRecovery } kind = Kind::kPlanned;
+  std::string reason;  // a sentence; empty: nobody gave one
   int from = 0;
   int to = 0;
   double requested_unix_seconds = 0;

@@ -1,9 +1,23 @@
 #include "trainer/membership/resize_log.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
+#include "base/format.h"
+
 namespace pliant {
+
+std::string WhyRecovered(const Membership& from, const Membership& to) {
+  std::set<LearnerId> lost;
+  for (const Member& member : from.members) lost.insert(member.id);
+  for (const Member& member : to.members) lost.erase(member.id);
+  std::set<std::string> names;
+  for (const LearnerId& id : lost) names.insert(id.name);
+  if (names.empty()) return "a connection between learners broke";
+  if (names.size() == 1) return Format("learner {} was lost", *names.begin());
+  return Format("learner {} and {} more were lost", *names.begin(), names.size() - 1);
+}
 
 Resize* ResizeLog::Find(MembershipId membership) {
   const auto found = std::ranges::find(resizes_, membership, &Resize::membership);

@@ -1,11 +1,15 @@
 #pragma once
 
 #include <deque>
+#include <string>
 #include <vector>
 
 #include "trainer/membership/plan.h"
 
 namespace pliant {
+
+// Why `to` had to replace `from`, as a sentence that names one of the learners that were lost. Pure.
+std::string WhyRecovered(const Membership& from, const Membership& to);
 
 // The last changes of size, for GET /v1/progress.
 class ResizeLog {

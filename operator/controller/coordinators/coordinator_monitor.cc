@@ -104,11 +104,12 @@ void CoordinatorMonitor::Forget(const std::string& job_uid) {
 }
 
 void CoordinatorMonitor::SetDesired(const std::string& job_uid,
-                                    std::vector<PlannedLearner> learners) {
+                                    std::vector<PlannedLearner> learners, std::string reason) {
   if (learners.empty() && !links_.contains(job_uid)) return;
   Link& link = links_[job_uid];
   if (link.desired == learners) return;
   link.desired = std::move(learners);
+  link.reason = std::move(reason);
   if (MustReport(link)) CallSoon(job_uid, link);
 }
 
@@ -166,7 +167,8 @@ std::function<void()> CoordinatorMonitor::PrepareCall(const std::string& job_uid
   if (MustReport(link) && !link.ask) {
     plan = CoordinatorPlan{.stamp = {.lease_transitions = options_.lease_transitions,
                                      .sequence = link.last.sequence + 1},
-                           .learners = *link.desired};
+                           .learners = *link.desired,
+                           .reason = link.reason};
     link.last = plan->stamp;
   }
   return [this, watch = lifetime_.watch(), job_uid, plan, generation, began = loop_.Now(),

@@ -62,8 +62,10 @@ class CoordinatorMonitor {
   // The job is gone.
   void Forget(const std::string& job_uid);
 
-  // The learners of the next plan for the job's coordinator.
-  void SetDesired(const std::string& job_uid, std::vector<PlannedLearner> learners);
+  // The learners of the next plan for the job's coordinator, and a sentence for people that says
+  // why. A plan that differs in its sentence alone is not sent.
+  void SetDesired(const std::string& job_uid, std::vector<PlannedLearner> learners,
+                  std::string reason);
   // Whether something is about to change, so that progress is polled more often.
   void SetBusy(const std::string& job_uid, bool busy);
 
@@ -76,6 +78,7 @@ class CoordinatorMonitor {
     std::string host;  // empty: none to call
     CoordinatorView view;
     std::optional<std::vector<PlannedLearner>> desired;
+    std::string reason;  // for these
     std::optional<std::vector<PlannedLearner>> acknowledged;  // taken by this coordinator
     PlanStamp acknowledged_stamp;                             // of that plan
     PlanStamp last;                                           // the greatest known stamp

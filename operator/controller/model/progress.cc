@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/significant.h"
+#include "base/utf8.h"
 #include "operator/api/fields.h"
 #include "operator/api/finite_number.h"
 
@@ -18,6 +19,7 @@ using api::FiniteNumber;
 
 constexpr std::size_t kMaxLearners = 4096;  // four times what a job may have
 constexpr std::size_t kMaxReportedMessage = 1024;
+constexpr std::size_t kMaxPlanReason = 1024;  // a coordinator refuses more
 constexpr std::int64_t kMaxStamp = std::int64_t{1} << 53;  // plans are numbered from there on
 
 std::optional<CoordinatorState> StateOf(std::string_view text) {
@@ -170,6 +172,7 @@ std::string EncodePlan(const CoordinatorPlan& plan) {
   }
   return nlohmann::json{{"leaseTransitions", plan.stamp.lease_transitions},
                         {"sequence", plan.stamp.sequence},
+                        {"reason", CutAtCharacter(plan.reason, kMaxPlanReason)},
                         {"learners", std::move(learners)}}
       .dump();
 }

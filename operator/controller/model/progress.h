@@ -34,6 +34,7 @@ struct PlanStamp {
 struct CoordinatorPlan {
   PlanStamp stamp;
   std::vector<PlannedLearner> learners;
+  std::string reason;  // why it has these learners
   bool operator==(const CoordinatorPlan&) const = default;
 };
 

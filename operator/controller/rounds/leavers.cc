@@ -30,7 +30,7 @@ void Leavers::Look(const JobView& view, const planner::Decision& decision, WallT
     clocks.leaving_since = std::move(leaving.leaving_since);
     clocks.unnotified_since = std::move(leaving.unnotified_since);
   }
-  parts_.monitor.SetDesired(meta.uid, std::move(leaving.plan));
+  parts_.monitor.SetDesired(meta.uid, std::move(leaving.plan), decision.reason.sentence);
   const auto known = jobs_.find(meta.uid);
   if (known == jobs_.end() && leaving.deletions.empty() && !leaving.look_again) return;
   Job& job = known != jobs_.end()

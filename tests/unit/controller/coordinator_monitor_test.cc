@@ -71,14 +71,16 @@ const std::vector<PlannedLearner> kTwo = {{.name = "a", .pod_uid = "u1"},
 TEST_F(CoordinatorMonitorTest, AsksFirstThenTellsOnce) {
   coordinator.progress.plan_accepted = PlanStamp{3, 40};  // by this leader before its restart
   monitor.Follow(kUid, "team-a", 1, "10.1.0.9");
-  monitor.SetDesired(kUid, kTwo);
-  monitor.SetDesired(kUid, kTwo);
+  monitor.SetDesired(kUid, kTwo, "fair share");
+  monitor.SetDesired(kUid, kTwo, "fair share");
   loop.RunFor(milliseconds(100));
   ASSERT_EQ(coordinator.plans.size(), 1u);
   EXPECT_EQ(coordinator.plans[0].stamp, (PlanStamp{3, 41}));
   EXPECT_EQ(coordinator.plans[0].learners, kTwo);
+  EXPECT_EQ(coordinator.plans[0].reason, "fair share");
   EXPECT_TRUE(monitor.View(kUid).reachable);
   EXPECT_GT(changes, 0);
+  monitor.SetDesired(kUid, kTwo, "a reason with other figures");
   loop.RunFor(seconds(60));
   EXPECT_EQ(coordinator.plans.size(), 1u);
 }
@@ -119,7 +121,7 @@ TEST_F(CoordinatorMonitorTest, ASilentOneIsCalledLessAndLess) {
   EXPECT_NEAR(coordinator.questions, 9, 1) << "after 0, 1, 3, 7, 15, 25 s and so on";
 
   coordinator.questions = 0;
-  monitor.SetDesired(kUid, kTwo);
+  monitor.SetDesired(kUid, kTwo, "fair share");
   loop.RunFor(milliseconds(100));
   EXPECT_EQ(coordinator.questions, 1) << "a new plan is tried at once";
   monitor.SetBusy(kUid, false);
@@ -147,7 +149,7 @@ TEST_F(CoordinatorMonitorTest, SendsAnUnansweredPlanAgainWithANewNumber) {
   monitor.Follow(kUid, "team-a", 1, "10.1.0.9");
   loop.RunFor(milliseconds(100));
   coordinator.error = Error{ErrorCode::kTimeout, "no answer"};
-  monitor.SetDesired(kUid, kTwo);
+  monitor.SetDesired(kUid, kTwo, "fair share");
   loop.RunFor(milliseconds(100));
   coordinator.error.reset();
   loop.RunFor(seconds(3));
@@ -158,7 +160,7 @@ TEST_F(CoordinatorMonitorTest, SendsAnUnansweredPlanAgainWithANewNumber) {
 
 TEST_F(CoordinatorMonitorTest, SendsThePlanToASuccessor) {
   monitor.Follow(kUid, "team-a", 1, "10.1.0.9");
-  monitor.SetDesired(kUid, kTwo);
+  monitor.SetDesired(kUid, kTwo, "fair share");
   loop.RunFor(milliseconds(100));
   monitor.Disconnect(kUid, 1);
   EXPECT_FALSE(monitor.View(kUid).reachable);
@@ -173,7 +175,7 @@ TEST_F(CoordinatorMonitorTest, SendsThePlanToASuccessor) {
 
 TEST_F(CoordinatorMonitorTest, SendsThePlanAgainToACoordinatorThatForgotIt) {
   monitor.Follow(kUid, "team-a", 1, "10.1.0.9");
-  monitor.SetDesired(kUid, kTwo);
+  monitor.SetDesired(kUid, kTwo, "fair share");
   loop.RunFor(milliseconds(100));
   ASSERT_EQ(coordinator.plans.size(), 1u);
   // The container restarted between two polls: same pod, same address.
@@ -194,7 +196,7 @@ TEST_F(CoordinatorMonitorTest, AnotherTermsAnswerCountsAsNone) {
 TEST_F(CoordinatorMonitorTest, APlanOfALaterLeaderIsReportedAndTheNextCoordinatorGetsOurs) {
   coordinator.progress.plan_accepted = PlanStamp{4, 1};
   monitor.Follow(kUid, "team-a", 1, "10.1.0.9");
-  monitor.SetDesired(kUid, kTwo);
+  monitor.SetDesired(kUid, kTwo, "fair share");
   loop.RunFor(seconds(5));
   EXPECT_THAT(coordinator.plans, ElementsAre());
   ASSERT_TRUE(monitor.View(kUid).refused_since);
@@ -213,7 +215,7 @@ TEST_F(CoordinatorMonitorTest, APlanOfALaterLeaderIsReportedAndTheNextCoordinato
 TEST_F(CoordinatorMonitorTest, ACoordinatorThatRestartsInItsPodRefusesNothing) {
   coordinator.progress.plan_accepted = PlanStamp{4, 1};
   monitor.Follow(kUid, "team-a", 1, "10.1.0.9");
-  monitor.SetDesired(kUid, kTwo);
+  monitor.SetDesired(kUid, kTwo, "fair share");
   loop.RunFor(seconds(5));
   coordinator.progress.plan_accepted.reset();
   loop.RunFor(seconds(5));
@@ -258,7 +260,7 @@ TEST_F(CoordinatorMonitorTest, ACallThatWaitedForItsTurnLeavesNoConnectionBehind
 TEST_F(CoordinatorMonitorTest, ACoordinatorThatRefusesEveryPlanIsUnreachable) {
   coordinator.refuses = true;
   monitor.Follow(kUid, "team-a", 1, "10.1.0.9");
-  monitor.SetDesired(kUid, kTwo);
+  monitor.SetDesired(kUid, kTwo, "fair share");
   loop.RunFor(seconds(10));
   EXPECT_FALSE(monitor.View(kUid).reachable);
   ASSERT_TRUE(monitor.View(kUid).silent_since);
@@ -279,7 +281,7 @@ TEST_F(CoordinatorMonitorTest, ARefusalOrTwoLeaveACoordinatorReachable) {
   monitor.Follow(kUid, "team-a", 1, "10.1.0.9");
   loop.RunFor(milliseconds(100));
   coordinator.progress.plan_accepted = PlanStamp{3, 9};  // by a predecessor that was still running
-  monitor.SetDesired(kUid, kTwo);
+  monitor.SetDesired(kUid, kTwo, "fair share");
   loop.RunFor(milliseconds(100));
   EXPECT_EQ(coordinator.progress.plan_accepted, (PlanStamp{3, 10}));
   EXPECT_TRUE(monitor.View(kUid).reachable);
@@ -336,7 +338,7 @@ TEST(CoordinatorMonitor, SlowOnesDoNotHoldUpOthers) {
   }
   for (int plan = 1; plan <= 60; ++plan) {
     loop.RunFor(milliseconds(900));
-    monitor.SetDesired(kUid, {{.name = "a", .pod_uid = std::to_string(plan)}});
+    monitor.SetDesired(kUid, {{.name = "a", .pod_uid = std::to_string(plan)}}, "fair share");
     loop.RunFor(milliseconds(100));
     ASSERT_EQ(client.plans_taken, plan) << "sent within 100 ms";
   }
@@ -358,7 +360,7 @@ TEST(CoordinatorMonitor, SilentOnesDoNotHoldUpOthers) {
     monitor.Follow("silent-" + std::to_string(i), "team-b", 1, "10.2.0.1");
   for (int plan = 1; plan <= 120; ++plan) {
     loop.RunFor(milliseconds(900));
-    monitor.SetDesired(kUid, {{.name = "a", .pod_uid = std::to_string(plan)}});
+    monitor.SetDesired(kUid, {{.name = "a", .pod_uid = std::to_string(plan)}}, "fair share");
     loop.RunFor(milliseconds(100));
     ASSERT_EQ(client.plans_taken, plan) << "sent within 100 ms";
   }

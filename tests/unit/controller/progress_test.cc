@@ -153,9 +153,12 @@ TEST(Plan, IsWrittenAsTheContractSays) {
   EXPECT_EQ(
       nlohmann::json::parse(EncodePlan(
           {.stamp = {3, 17},
-           .learners = {{.name = "a", .pod_uid = "u", .state = DesiredLearnerState::kLeaving}}})),
+           .learners = {{.name = "a", .pod_uid = "u", .state = DesiredLearnerState::kLeaving}},
+           .reason = "fair share" + std::string(2000, '.')})),
       nlohmann::json::parse(R"({"leaseTransitions": 3, "sequence": 17,
-                "learners": [{"name": "a", "podUid": "u", "state": "Leaving"}]})"));
+                "learners": [{"name": "a", "podUid": "u", "state": "Leaving"}],
+                "reason": "fair share)" +
+                            std::string(1014, '.') + R"("})"));
 }
 
 }  // namespace

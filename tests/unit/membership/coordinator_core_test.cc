@@ -1010,5 +1010,23 @@ TEST_F(CoordinatorCoreTest, ReportsTheLongestPauseOfThoseWhoWereMembersBefore) {
   EXPECT_EQ(core_->progress().resizes.back().longest_pause_seconds, 0.3);
 }
 
+TEST_F(CoordinatorCoreTest, AResizeSaysWhy) {
+  Running("ab");
+  Plan plan = PlanOf(++sequence_, "abc");
+  plan.reason = "GPUs became free";
+  ASSERT_TRUE(core_->SetPlan(plan, now_));
+  Hello('c');
+  for (const char name : std::string("abc")) Says(name, Prepared{{1, 2}});
+  const Membership next = MembershipOf({1, 2}, "abc");
+  for (const char name : std::string("abc")) Says(name, Entered{.membership = next});
+  EXPECT_EQ(core_->progress().resizes.back().reason, "GPUs became free");
+  for (const char name : std::string("abc")) Says(name, Opened{.membership = {1, 2}});
+  Says('a', Lost{.membership = {1, 2}, .accused = {Id('b')}});
+  Says('c', Lost{.membership = {1, 2}, .accused = {}});
+  Dies('b');
+  EXPECT_EQ(core_->progress().resizes.back().reason, "learner b was lost");
+  EXPECT_THAT(Encode(core_->progress()), testing::HasSubstr(R"("reason":"learner b was lost")"));
+}
+
 }  // namespace
 }  // namespace pliant

@@ -124,13 +124,13 @@ TEST_F(JobReportTest, TheSpeedIsOfThePresentMembership) {
   const auto report = [&](std::uint64_t step, Duration at) {
     report_.SetStats({.samples_per_second = 100.0}, step, 0.5, TimePoint{} + at);
   };
-  report_.BeginResize(Resize::Kind::kPlanned, std::nullopt, both, TimePoint{});
+  report_.BeginResize(Resize::Kind::kPlanned, "", std::nullopt, both, TimePoint{});
   report_.OnAllOpened({1, 1}, TimePoint{} + 1s);
   report(1, 2s);
   EXPECT_FALSE(Compose().speed);
   report(9, 8s);
   EXPECT_EQ(Compose().speed, (SteadySpeed{100, 0.5, 5}));
-  report_.BeginResize(Resize::Kind::kPlanned, both, MembershipOf({1, 2}, "a"), TimePoint{} + 9s);
+  report_.BeginResize(Resize::Kind::kPlanned, "", both, MembershipOf({1, 2}, "a"), TimePoint{} + 9s);
   EXPECT_FALSE(Compose().speed);
 }
 
@@ -150,13 +150,15 @@ TEST_F(JobReportTest, TheSpeedIsOfThePresentBatch) {
 
 TEST_F(JobReportTest, AResizeIsDated) {
   const Membership none = MembershipOf({1, 1}, "ab");
-  report_.BeginResize(Resize::Kind::kPlanned, std::nullopt, none, TimePoint{} + 5s);
+  report_.BeginResize(Resize::Kind::kPlanned, "fair share", std::nullopt, none, TimePoint{} + 5s);
   report_.OnOpened({.membership = {1, 1}, .pause_seconds = 9, .ticks_lost = 2}, false);
   report_.OnOpened({.membership = {1, 1}, .pause_seconds = 0.5}, true);
   report_.OnAllOpened({1, 1}, TimePoint{} + 7s);
-  report_.BeginResize(Resize::Kind::kRecovery, none, MembershipOf({1, 2}, "a"), TimePoint{} + 8s);
+  report_.BeginResize(Resize::Kind::kRecovery, "", none, MembershipOf({1, 2}, "a"),
+                      TimePoint{} + 8s);
   const auto resizes = Compose().resizes;
   ASSERT_EQ(resizes.size(), 2U);
+  EXPECT_EQ(resizes[0].reason, "fair share");
   EXPECT_EQ(resizes[0].to, 2);
   EXPECT_EQ(resizes[0].requested_unix_seconds, 1005);
   EXPECT_EQ(resizes[0].running_unix_seconds, 1007);
@@ -165,6 +167,23 @@ TEST_F(JobReportTest, AResizeIsDated) {
   EXPECT_EQ(resizes[1].from, 2);
   EXPECT_EQ(resizes[1].kind, Resize::Kind::kRecovery);
   EXPECT_FALSE(resizes[1].running_unix_seconds);
+}
+
+TEST(WhyRecovered, NamesALearnerThatWasLost) {
+  const Membership before = MembershipOf({1, 1}, "aAbBc");
+  const struct {
+    const char* left;
+    const char* want;
+  } kCases[] = {
+      {"aAc", "learner b was lost"},
+      {"aAbc", "learner b was lost"},  // one of its ranks
+      {"c", "learner a and 1 more were lost"},
+      {"", "learner a and 2 more were lost"},
+      {"aAbBc", "a connection between learners broke"},
+  };
+  for (const auto& test : kCases) {
+    EXPECT_EQ(WhyRecovered(before, MembershipOf({1, 2}, test.left)), test.want) << test.left;
+  }
 }
 
 }  // namespace

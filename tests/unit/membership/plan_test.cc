@@ -20,6 +20,13 @@ TEST(Plan, IsReadAsTheContractShowsIt) {
                                       {"digits-1a2b3-0", "u0", WantedState::kEnded}}}));
 }
 
+TEST(Plan, ItsReasonIsNotRequired) {
+  const Result<Plan> plan = DecodePlan(
+      R"({"leaseTransitions": 3, "sequence": 17, "learners": [], "reason": "fair share"})");
+  ASSERT_TRUE(plan) << plan.error();
+  EXPECT_EQ(plan->reason, "fair share");
+}
+
 TEST(Plan, AWrongOneIsRefusedWithItsFieldNamed) {
   const struct {
     const char* json;
@@ -29,6 +36,8 @@ TEST(Plan, AWrongOneIsRefusedWithItsFieldNamed) {
       {R"({"sequence": 1, "learners": []})", "leaseTransitions is missing"},
       {R"({"leaseTransitions": 1, "sequence": 1})", "learners is missing"},
       {R"({"leaseTransitions": 1, "sequence": 1, "learners": {}})", "learners must be an array"},
+      {R"({"leaseTransitions": 1, "sequence": 1, "learners": [], "reason": 5})",
+       "reason must be a string"},
       {R"({"leaseTransitions": 1, "sequence": 1, "learners": [
           {"name": "", "podUid": "", "state": "Wanted"}]})",
        "learners[0].name must not be empty"},
@@ -72,6 +81,7 @@ TEST(JobProgress, IsWrittenAsTheContractShowsIt) {
               .epoch = 16, .total_steps = 1200, .samples = 102400, .loss = 0.5, .batch_size = 256},
       .learners = {{.id = learner, .state = LearnerState::kMember, .step = 400}},
       .resizes = {{.membership = {2, 5},
+                   .reason = "fair share",
                    .from = 2,
                    .to = 1,
                    .requested_unix_seconds = 10,
@@ -85,7 +95,7 @@ TEST(JobProgress, IsWrittenAsTheContractShowsIt) {
       R"("loss":0.5,"membership":{"id":"2.5","learners":["d-4"]},"parametersSha256":"",)"
       R"("planAccepted":{"leaseTransitions":3,"sequence":17},"problem":{"message":"","reason":""},)"
       R"("resizes":[{"from":2,"kind":"Planned","longestPauseSeconds":0.25,"membership":"2.5",)"
-      R"("requestedUnixSeconds":10.0,"runningUnixSeconds":11.0,"step":396,"stepsLost":0,"to":1}],)"
+      R"("reason":"fair share","requestedUnixSeconds":10.0,"runningUnixSeconds":11.0,"step":396,"stepsLost":0,"to":1}],)"
       R"("samples":102400,)"
       R"("speed":{"computeSeconds":0.5,"samplesPerSecond":80.0,"seconds":12.0},)"
       R"("state":"Running","step":400,"term":2,"tick":412,"totalSteps":1200})");
