@@ -21,7 +21,7 @@ import unittest
 from unittest import mock
 
 import torch
-from pliant import _event_files
+from pliant import _background
 from pliant._learner import Ending, Plan, Shard
 from pliant._streams import Streams
 from pliant._workers import DataWorkerError, Workers, _key
@@ -505,7 +505,7 @@ class CallbackTest(Loop):
                 with (
                     contextlib.redirect_stderr(shown),
                     mock.patch.multiple(
-                        _event_files, _END_SECONDS=seconds, _MAX_LINES_WAITING=most
+                        _background, END_SECONDS=seconds, _MAX_WAITING=most
                     ),
                 ):
                     self.assertIsNotNone(self.train())

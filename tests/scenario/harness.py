@@ -250,7 +250,7 @@ class Job:
             raise AssertionError(f"GET /v1/progress: {status} {body}")
         return json.loads(body)
 
-    def plan(self, learners, transitions=1):
+    def plan(self, learners, transitions=1, reason=""):
         """Pushes a plan. Items are learners that are wanted, or pairs of a learner and its state."""
         self.sequence += 1
         listed = [item if isinstance(item, tuple) else (item, "Wanted") for item in learners]
@@ -258,6 +258,7 @@ class Job:
             "leaseTransitions": transitions,
             "sequence": self.sequence,
             "learners": [{"name": each.name, "podUid": each.uid, "state": state} for each, state in listed],
+            "reason": reason,
         }
         status, answer = self.request("PUT", "/v1/plan", json.dumps(body))
         if status != 200:
@@ -396,9 +397,9 @@ class ScenarioTest(unittest.TestCase):
                 # Learners exit at once after the last one.
                 self.assertEqual(progress["evaluations"][-1]["step"], progress["totalSteps"])
 
-    def assert_outlives_the_first(self, job, learners):
+    def assert_outlives_the_first(self, job, learners, reason=""):
         """These learners train together, until the first of them is killed. The others complete the job."""
-        job.plan(learners)
+        job.plan(learners, reason=reason)
         job.wait_for_members(learners)
         job.wait_for_step(job.progress()["step"] + 2)
         learners[0].kill()  # rank 0

@@ -303,8 +303,7 @@ void CoordinatorCore::MakeCurrent(const Membership& membership, bool by_recovery
                         membership, proposal->requested);
   } else if (by_recovery) {
     report_.BeginResize(Resize::Kind::kRecovery, WhyRecovered(*history_.current(), membership),
-                        history_.current(), membership,
-                        *faults_.broken_since());
+                        history_.current(), membership, *faults_.broken_since());
   } else if (proposal && !proposer_.announced()) {
     WithdrawProposal();
   }

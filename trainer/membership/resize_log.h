@@ -8,7 +8,8 @@
 
 namespace pliant {
 
-// Why `to` had to replace `from`, as a sentence that names one of the learners that were lost. Pure.
+// Why `to` had to replace `from`, as a sentence that names one of the learners that were lost.
+// Pure.
 std::string WhyRecovered(const Membership& from, const Membership& to);
 
 // The last changes of size, for GET /v1/progress.

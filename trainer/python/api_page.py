@@ -29,6 +29,8 @@ _ENTRIES = (
     ("pliant.LambdaCallback", "_callback.py", "LambdaCallback"),
     ("pliant.ProgressBar", "callbacks.py", "ProgressBar"),
     ("pliant.TensorBoard", "callbacks.py", "TensorBoard"),
+    ("pliant.WandB", "_tracking/wandb.py", "WandB"),
+    ("pliant.MLflow", "_tracking/mlflow.py", "MLflow"),
     ("pliant.EarlyStopping", "callbacks.py", "EarlyStopping"),
     ("pliant.BestModel", "_best_model.py", "BestModel"),
     ("pliant.StreamShard", "_streams.py", "StreamShard"),
@@ -54,7 +56,9 @@ _MADE_BY_USERS = {
     "HuggingFace",
     "LambdaCallback",
     "ProgressBar",
+    "MLflow",
     "TensorBoard",
+    "WandB",
     "WebDataset",
 }
 

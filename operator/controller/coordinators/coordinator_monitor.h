@@ -78,7 +78,7 @@ class CoordinatorMonitor {
     std::string host;  // empty: none to call
     CoordinatorView view;
     std::optional<std::vector<PlannedLearner>> desired;
-    std::string reason;  // for these
+    std::string reason;                                       // for these
     std::optional<std::vector<PlannedLearner>> acknowledged;  // taken by this coordinator
     PlanStamp acknowledged_stamp;                             // of that plan
     PlanStamp last;                                           // the greatest known stamp

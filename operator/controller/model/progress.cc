@@ -19,7 +19,7 @@ using api::FiniteNumber;
 
 constexpr std::size_t kMaxLearners = 4096;  // four times what a job may have
 constexpr std::size_t kMaxReportedMessage = 1024;
-constexpr std::size_t kMaxPlanReason = 1024;  // a coordinator refuses more
+constexpr std::size_t kMaxPlanReason = 1024;               // a coordinator refuses more
 constexpr std::int64_t kMaxStamp = std::int64_t{1} << 53;  // plans are numbered from there on
 
 std::optional<CoordinatorState> StateOf(std::string_view text) {

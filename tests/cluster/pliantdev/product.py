@@ -129,14 +129,33 @@ def build_keras_test_image() -> str:
     return _test_image(CLUSTER_SOURCES / "keras.Dockerfile", "keras")
 
 
+_HUGGING_FACE = REPO / "examples" / "finetune" / "Dockerfile"
+
+
 def build_hugging_face_test_image(**versions: str) -> str:
     """The image of examples/finetune. `versions`: of libraries that are not to be the newest, by
     the arguments of the Dockerfile."""
-    return _test_image(REPO / "examples" / "finetune" / "Dockerfile", "hugging-face", **versions)
+    return _test_image(_HUGGING_FACE, "hugging-face", **versions)
+
+
+def build_trackers_test_image() -> str:
+    """The same with packages of experiment trackers."""
+    below = _test_base(_pytorch_base(), _HUGGING_FACE, "hugging-face")
+    base = _test_base(below, CLUSTER_SOURCES / "trackers.Dockerfile", "trackers")
+    return _with_package("trackers-tests", base)
+
+
+def _pytorch_base() -> str:
+    return build_image.stage("learner-pytorch-base", PYTHON_IMAGES["learner-pytorch"])
 
 
 def _test_image(dockerfile: Path, name: str, **arguments: str) -> str:
-    below = build_image.stage("learner-pytorch-base", PYTHON_IMAGES["learner-pytorch"])
+    image = "-".join([name, *arguments.values(), "tests"])
+    return _with_package(image, _test_base(_pytorch_base(), dockerfile, name, **arguments))
+
+
+def _test_base(below: str, dockerfile: Path, name: str, **arguments: str) -> str:
+    """What an image has below the package of the present source."""
     image = "-".join([name, *arguments.values(), "tests"])
     base = f"localhost/pliant/{image}-base:{content_hash(below, dockerfile)}"
     if not engine().has(base):
@@ -145,7 +164,7 @@ def _test_image(dockerfile: Path, name: str, **arguments: str) -> str:
             engine().build(
                 dockerfile, CLUSTER_SOURCES, base, log, base=below, arguments=arguments
             )
-    return _with_package(image, base)
+    return base
 
 
 def _with_package(name: str, base: str) -> str:

@@ -50,6 +50,15 @@ TESTS = {
     "further Trainers of Hugging Face": _hugging_face(
         "python/test_transformers_elastic.py FurtherTrainersTest", long=True
     ),
+    "Trackers": ImageTest(
+        product.build_trackers_test_image, ("python/test_trackers.py TrackersTest",)
+    ),
+    "further Trackers": ImageTest(
+        product.build_trackers_test_image,
+        ("python/test_trackers.py FurtherTrackersTest",),
+        {"HF_HUB_OFFLINE": "1"},
+        long=True,
+    ),
     "the oldest transformers": _hugging_face(
         "python/test_transformers.py",
         "python/test_accelerate.py",

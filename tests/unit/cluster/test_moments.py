@@ -127,6 +127,7 @@ class SetsTest(unittest.TestCase):
             "Keras over jax",
             "Hugging Face",
             "Trainers of Hugging Face",
+            "Trackers",
         ]
         for sets, names in (
             (["unit"], ["compile", "unit tests"]),

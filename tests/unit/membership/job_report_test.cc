@@ -130,7 +130,8 @@ TEST_F(JobReportTest, TheSpeedIsOfThePresentMembership) {
   EXPECT_FALSE(Compose().speed);
   report(9, 8s);
   EXPECT_EQ(Compose().speed, (SteadySpeed{100, 0.5, 5}));
-  report_.BeginResize(Resize::Kind::kPlanned, "", both, MembershipOf({1, 2}, "a"), TimePoint{} + 9s);
+  report_.BeginResize(Resize::Kind::kPlanned, "", both, MembershipOf({1, 2}, "a"),
+                      TimePoint{} + 9s);
   EXPECT_FALSE(Compose().speed);
 }
 

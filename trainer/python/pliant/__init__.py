@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from ._step import Step
     from ._streams import StreamShard
     from ._torch.learning_rate import scale_learning_rate
+    from ._tracking.mlflow import MLflow
+    from ._tracking.wandb import WandB
     from .fabric import FabricModel
     from .callbacks import EarlyStopping, ProgressBar, TensorBoard
 
@@ -41,12 +43,14 @@ __all__ = [
     "FabricModel",
     "InvalidProgram",
     "LambdaCallback",
+    "MLflow",
     "PliantError",
     "ProgressBar",
     "Step",
     "StreamShard",
     "TensorBoard",
     "TrainingFailed",
+    "WandB",
     "attach",
     "data",
     "request_learners",
@@ -62,10 +66,12 @@ _LAZY = {
     "Evaluation": "._evaluation",
     "FabricModel": ".fabric",
     "LambdaCallback": "._callback",
+    "MLflow": "._tracking.mlflow",
     "ProgressBar": ".callbacks",
     "Step": "._step",
     "StreamShard": "._streams",
     "TensorBoard": ".callbacks",
+    "WandB": "._tracking.wandb",
     "attach": "._attach",
     "request_learners": "._requests",
     "scale_learning_rate": "._torch.learning_rate",

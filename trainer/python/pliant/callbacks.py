@@ -10,25 +10,12 @@ from ._callback import Callback
 from ._checks import whole
 from ._evaluation import Evaluation, monitored, sign_of
 from ._event_files import EventFiles
+from ._log_values import LogValues
 from ._loop import Elastic
 from .errors import InvalidProgram
 
 _BAR_WIDTH = 24
 _LINE_EVERY_SECONDS = 30.0  # in a log, where a line cannot be overwritten
-# Field of a line of metrics → tag in the event files.
-_TAGS = {
-    "train": {
-        "loss": "loss/train",
-        "accuracy": "accuracy/train",
-        "learningRate": "learning_rate",
-        "learners": "learners",
-        "samplesPerSecond": "samples_per_second",
-        "stepSeconds": "step_seconds",
-        "batchSize": "batch_size",
-    },
-    "test": {"loss": "loss/test", "accuracy": "accuracy/test"},
-}
-_TAGS_OF_ACCURACY = {"accuracy/train", "accuracy/test"}
 
 
 class ProgressBar(Callback):
@@ -88,7 +75,8 @@ class ProgressBar(Callback):
 
 class TensorBoard(Callback):
     """Writes event files for TensorBoard, next to the checkpoints (`<job>/tensorboard`) or in
-    `log_dir`: loss, accuracy, learning rate, learners, samples per second, seconds per step.
+    `log_dir`: loss, accuracy, the program's own sums as means, learning rate, learners, samples per
+    second, seconds per step.
 
     The one learner that writes the metrics writes them. This needs the package `tensorboard`, which
     torch.utils.tensorboard needs, too. If it is not installed, or the files cannot be written, one
@@ -98,22 +86,14 @@ class TensorBoard(Callback):
     def __init__(self, log_dir: str | Path | None = None) -> None:
         self._folder = Path(log_dir) if log_dir is not None else None
         self._files: EventFiles | None = None
-        self._drawn: set[str] = set()  # tags that had a value
+        self._values = LogValues()
 
     def set_elastic(self, elastic: Elastic[Any]) -> None:
         if self._folder is None:
             self._folder = Path(elastic.job.checkpoint_dir, "tensorboard")
 
     def on_log(self, line: dict[str, Any]) -> None:
-        values = {
-            tag: float(line[key])
-            for key, tag in _TAGS.get(str(line.get("kind")), {}).items()
-            if line.get(key) is not None
-        }
-        # The accuracy is 0 if the program reports none: it is left out until it is not 0.
-        self._drawn.update(tag for tag, value in values.items() if value != 0.0)
-        for tag in _TAGS_OF_ACCURACY - self._drawn:
-            values.pop(tag, None)
+        values = self._values.of(line)
         if not values:
             return
         if self._files is None:

@@ -1,7 +1,6 @@
 """Where a Trainer becomes elastic: a few of its methods, replaced on the instance."""
 
 import contextlib
-import hashlib
 import math
 import os
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from .._say import say
 from .._streams import is_stream
+from .._tracking.identity import run_of_job
 from .._torch.elastic import TorchElastic, TorchStep, attach
 from ..errors import InvalidProgram
 from .check import SEAMS, check_job
@@ -322,6 +322,7 @@ class Seams:
         first = self.is_world_process_zero()
         trainer.state.is_world_process_zero = trainer.state.is_local_process_zero = first
         if first and not self._was_first:
+            _name_mlflow_run(trainer.callback_handler.callbacks)
             for callback in trainer.callback_handler.callbacks:
                 if not isinstance(callback, _Follow | ExportableState):
                     if hasattr(callback, "_initialized"):
@@ -338,10 +339,19 @@ class Seams:
 
 def _name_run() -> None:
     """All learners of a job log to one run of Weights & Biases, unless the script names another."""
-    job = os.environ.get("PLIANT_JOB_UID")
-    if job:
-        os.environ.setdefault("WANDB_RUN_ID", hashlib.sha256(job.encode()).hexdigest()[:16])
+    run = run_of_job()
+    if run:
+        os.environ.setdefault("WANDB_RUN_ID", run)
         os.environ.setdefault("WANDB_RESUME", "allow")
+
+
+def _name_mlflow_run(callbacks: list[TrainerCallback]) -> None:
+    """The same of MLflow, whose server chooses the ids."""
+    if any(type(each).__name__ == "MLflowCallback" for each in callbacks):
+        from .._tracking.mlflow import run_id_of_job
+
+        if "MLFLOW_RUN_ID" not in os.environ and (run := run_id_of_job()):
+            os.environ["MLFLOW_RUN_ID"] = run
 
 
 class _Follow(TrainerCallback):  # type: ignore[misc]
