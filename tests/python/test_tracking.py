@@ -33,7 +33,8 @@ class FakeRun:
     def __init__(self):
         self.logged, self.resizes, self.opened, self.closed = [], [], 0, []
         self.failures = 0  # calls of log that fail, after they have taken place
-        self.goes_on = threading.Event()
+        self.values = {}  # the newest of each name
+        self.reached, self.goes_on = threading.Event(), threading.Event()
         self.goes_on.set()
 
     def open(self, identity):
@@ -43,7 +44,10 @@ class FakeRun:
         return Logged(steps, max((each.membership for each in self.resizes), default=(0, 0)))
 
     def log(self, entries, logged):
+        self.reached.set()
         self.goes_on.wait(20)
+        for each in entries:
+            self.values |= each.values
         self.logged += [(each.line["kind"], each.line["step"]) for each in entries]
         if self.failures:
             self.failures -= 1
@@ -124,6 +128,7 @@ class TrackerTest(Writers):
         self.record(line(1), "no JSON\n", '{"kind": "other"}\n', line(2), line(2, "test"), line(3), line(4), line(5))
         self.run_.logged = [("train", 1)]
         self.write({**line(4), "learningRate": 0.1}, line(5))
+        self.assertEqual(self.run_.values["learning_rate"], 0.1, "which the file does not have")
         lost = [("train", 2), ("test", 2), ("train", 3)]
         self.assertEqual(self.run_.logged, [("train", 1), *lost, ("train", 4), ("train", 5)])
 
@@ -140,7 +145,10 @@ class TrackerTest(Writers):
         self.run_.goes_on.clear()
         with mock.patch.object(_background, "_MAX_WAITING", 2):
             writer = self.writer()
-            for step in range(1, 10):
+            writer.on_log(line(1))
+            self.assertTrue(self.run_.reached.wait(20))
+            self.record(line(1))
+            for step in range(2, 10):
                 self.record(line(step))
                 writer.on_log(line(step))
             self.run_.goes_on.set()
