@@ -24,7 +24,7 @@ from .engine import Engine, parts_of
 from .engines import engine_of_backend
 from .final_model import load_final_model
 from .model_state import Gradients, ModelState
-from .objective import Objective
+from .objective import objective_of
 
 
 class KerasStep(Step):
@@ -82,7 +82,7 @@ class KerasElastic(Elastic[KerasStep]):
         self._train = train
         self._test = test
         self._workers: Workers | None = None
-        self._evaluate = settings.evaluate or engine.evaluate
+        self._evaluate = settings.evaluate or self._evaluate_by_objective
         self._state = ModelState(engine, engine.model, engine.optimizer)
         self._state.others.add("pliant", self._counters)
         self._gradients = Gradients(self._state.parameters)
@@ -136,9 +136,15 @@ class KerasElastic(Elastic[KerasStep]):
         self._state.set_seeds(seed)
 
     def _train_batch(self, batch: Any) -> float:
-        loss, correct, gradients = self._engine.gradients(batch)
-        self._hand_in(loss, correct, gradients)
+        loss, counted, gradients = self._engine.gradients(batch)
+        sums = self._engine.objective.figures(counted)
+        self._hand_in(loss, sums.pop("correct", None), gradients)
+        self._report.log(sums, self._number)
         return loss
+
+    def _evaluate_by_objective(self, batch: Any) -> dict[str, float]:
+        loss, counted = self._engine.evaluate(batch)
+        return {"loss": loss, **self._engine.objective.figures(counted)}
 
     def _take_gradients(
         self, loss: Any, gradients: Sequence[Any], correct: Any, weight: Any
@@ -248,7 +254,7 @@ def attach(model: Any, optimizer: Any, train_data: Any, **chosen: Any) -> KerasE
         )
         guard.watch(learner)
         engine_type.settle(of_cpu, bitwise=learner.job().bitwise)
-        objective = None if settings.loss is None else Objective(settings.loss)
+        objective = objective_of(settings.loss)
         train = _batches_of(train_data, "training", settings)
         test = None
         if settings.test_data is not None:
@@ -272,5 +278,5 @@ def _optimizer_of(named: Any) -> keras.optimizers.Optimizer:
 def _build(model: keras.Model, train: Batches) -> None:
     """Calls the model with one sample if it creates its variables at the first call."""
     if not model.built:
-        inputs, _ = parts_of(train.one())
+        inputs, _, _ = parts_of(train.one())
         model(keras.tree.map_structure(keras.ops.convert_to_tensor, inputs), training=False)

@@ -2,7 +2,7 @@
 loss, and for the optimizer's step. They exchange arrays in host memory."""
 
 import abc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -45,13 +45,13 @@ class Engine(abc.ABC):
         """Why the container's GPUs cannot be used; None: they can, or there are none."""
 
     @abc.abstractmethod
-    def gradients(self, batch: Any) -> tuple[float, float, list[np.ndarray | None]]:
-        """Forward and backward. Returns the loss, the number of correct samples, and the gradients
-        of the trainable variables. Updates the variables that the forward changes."""
+    def gradients(self, batch: Any) -> tuple[float, np.ndarray, list[np.ndarray | None]]:
+        """Forward and backward. Returns the loss, what the objective counts, and the gradients of
+        the trainable variables. Updates the variables that the forward changes."""
 
     @abc.abstractmethod
-    def evaluate(self, batch: Any) -> tuple[float, float]:
-        """The loss and the number of correct samples, in evaluation mode."""
+    def evaluate(self, batch: Any) -> tuple[float, np.ndarray]:
+        """The loss and what the objective counts, in evaluation mode."""
 
     @abc.abstractmethod
     def apply(self, gradients: Sequence[np.ndarray]) -> None:
@@ -70,14 +70,20 @@ class Engine(abc.ABC):
             # A copy: a framework may keep the memory passed to it, and this memory is ours.
             variable.assign(array.copy())
 
-    def _objective_at_hand(self) -> Objective:
+    @property
+    def objective(self) -> Objective:
         if self._objective is None:
             raise InvalidProgram("there is no loss: give one to pliant.attach")
         return self._objective
 
 
-def parts_of(batch: Any) -> tuple[Any, Any]:
-    """The inputs and the truth of a batch."""
-    if not isinstance(batch, tuple | list) or len(batch) != 2:
+def parts_of(batch: Any) -> tuple[Any, Any, Any]:
+    """The inputs, the truth and the weights of a batch. None: there are no weights."""
+    if not isinstance(batch, tuple | list) or len(batch) not in (2, 3):
         raise InvalidProgram("a sample of the data must be a pair: inputs, truth")
-    return batch[0], batch[1]
+    return batch[0], batch[1], batch[2] if len(batch) == 3 else None
+
+
+def converted(parts: Any, convert: Callable[[Any], Any]) -> Any:
+    """Parts of a batch, with each array converted."""
+    return keras.tree.map_structure(lambda each: None if each is None else convert(each), parts)

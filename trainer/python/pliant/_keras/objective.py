@@ -1,9 +1,10 @@
-"""The loss and the accuracy of a batch, in operations of Keras' backend."""
+"""The loss of a batch, and what is counted in it, in operations of Keras' backend."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
+import numpy as np
 from keras import ops
 
 from ..errors import InvalidProgram
@@ -11,7 +12,8 @@ from ..errors import InvalidProgram
 
 class Objective:
     """A loss in any form that Keras accepts: a name, a function of (truth, prediction), or a
-    keras.losses.Loss. If it returns one number per sample, their mean is the loss."""
+    keras.losses.Loss. If it returns one number per sample, their mean is the loss. The correct
+    samples are counted."""
 
     def __init__(self, loss: str | Callable[[Any, Any], Any]) -> None:
         try:
@@ -23,12 +25,29 @@ class Objective:
         # False: the loss is the sum over the samples of the batch.
         self.is_mean = getattr(self._loss, "reduction", None) != "sum"
 
-    def __call__(self, truth: Any, prediction: Any, extra: Any) -> Any:
-        """`extra`: losses that layers add (regularizers)."""
+    def __call__(
+        self, truth: Any, prediction: Any, weight: Any, extra: Sequence[Any]
+    ) -> tuple[Any, Any]:
+        """The loss and a vector of what is counted. `weight`: of each sample; None: there is none.
+        `extra`: losses that layers add (regularizers)."""
+        if weight is not None:
+            raise InvalidProgram("a sample of the data must be a pair: inputs, truth")
         loss = ops.mean(self._loss(truth, prediction))
-        for each in extra:
-            loss = loss + ops.cast(each, loss.dtype)
-        return loss
+        return with_extra(loss, extra), ops.reshape(correct_of(truth, prediction), (1,))
+
+    def figures(self, counted: np.ndarray) -> dict[str, float]:
+        """Names of what was counted in a batch: named sums, and `correct`."""
+        return {"correct": float(counted[0])}
+
+
+def objective_of(loss: Any) -> Objective | None:
+    return loss if loss is None or isinstance(loss, Objective) else Objective(loss)
+
+
+def with_extra(loss: Any, extra: Sequence[Any]) -> Any:
+    for each in extra:
+        loss = loss + ops.cast(each, loss.dtype)
+    return loss
 
 
 def correct_of(truth: Any, prediction: Any) -> Any:

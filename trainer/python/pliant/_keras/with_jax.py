@@ -10,7 +10,6 @@ import numpy as np
 
 from .. import _gpus
 from .engine import Engine, parts_of
-from .objective import correct_of
 
 
 class Jax(Engine):
@@ -33,27 +32,25 @@ class Jax(Engine):
         usable = jax.devices()[0].platform != "cpu"
         return _gpus.problem(f"jax {jax.__version__}", usable=usable)
 
-    def gradients(self, batch: Any) -> tuple[float, float, list[np.ndarray | None]]:
-        inputs, truth = parts_of(batch)
+    def gradients(self, batch: Any) -> tuple[float, np.ndarray, list[np.ndarray | None]]:
         model = self.model
-        (_, (loss, correct, others)), gradients = self._compiled_gradients(
+        (_, (loss, counted, others)), gradients = self._compiled_gradients(
             _values(model.trainable_variables),
             _values(model.non_trainable_variables),
             _values(self.optimizer.variables),
-            inputs,
-            truth,
+            *parts_of(batch),
         )
         _set(model.non_trainable_variables, others)
-        return float(loss), float(correct), [np.asarray(gradient) for gradient in gradients]
+        return float(loss), np.asarray(counted), [np.asarray(gradient) for gradient in gradients]
 
-    def evaluate(self, batch: Any) -> tuple[float, float]:
+    def evaluate(self, batch: Any) -> tuple[float, np.ndarray]:
         model = self.model
-        loss, correct = self._compiled_evaluate(
+        loss, counted = self._compiled_evaluate(
             _values(model.trainable_variables),
             _values(model.non_trainable_variables),
             *parts_of(batch),
         )
-        return float(loss), float(correct)
+        return float(loss), np.asarray(counted)
 
     def apply(self, gradients: Sequence[np.ndarray]) -> None:
         variables, optimizer = self.model.trainable_variables, self.optimizer
@@ -67,22 +64,24 @@ class Jax(Engine):
         return np.asarray(tensor.value if isinstance(tensor, keras.Variable) else tensor)
 
     def _trace_gradients(
-        self, trained: Any, others: Any, optimizer: Any, inputs: Any, truth: Any
+        self, trained: Any, others: Any, optimizer: Any, inputs: Any, truth: Any, weight: Any
     ) -> tuple[Any, Any]:
         outputs, others, extra = self.model.stateless_call(
             trained, others, inputs, training=True, return_losses=True
         )
-        loss = self._objective_at_hand()(truth, outputs, extra)
+        loss, counted = self.objective(truth, outputs, weight, extra)
         pairs = list(zip(self.optimizer.variables, optimizer, strict=True))
         with keras.StatelessScope(state_mapping=pairs):
             scaled = self.optimizer.scale_loss(loss)
-        return scaled, (loss, correct_of(truth, outputs), others)
+        return scaled, (loss, counted, others)
 
-    def _trace_evaluate(self, trained: Any, others: Any, inputs: Any, truth: Any) -> Any:
+    def _trace_evaluate(
+        self, trained: Any, others: Any, inputs: Any, truth: Any, weight: Any
+    ) -> Any:
         outputs, _, extra = self.model.stateless_call(
             trained, others, inputs, training=False, return_losses=True
         )
-        return self._objective_at_hand()(truth, outputs, extra), correct_of(truth, outputs)
+        return self.objective(truth, outputs, weight, extra)
 
 
 def _values(variables: Any) -> list[Any]:

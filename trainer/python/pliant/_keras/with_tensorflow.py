@@ -8,8 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from .. import _gpus
-from .engine import Engine, parts_of
-from .objective import correct_of
+from .engine import Engine, converted, parts_of
 
 
 class TensorFlow(Engine):
@@ -41,14 +40,14 @@ class TensorFlow(Engine):
         usable = bool(tf.config.list_physical_devices("GPU"))
         return _gpus.problem(f"tensorflow {tf.__version__}", usable=usable)
 
-    def gradients(self, batch: Any) -> tuple[float, float, list[np.ndarray | None]]:
-        inputs, truth = _tensors(parts_of(batch))
-        loss, correct, gradients = self._compiled_gradients(inputs, truth)
-        return float(loss), float(correct), [None if g is None else g.numpy() for g in gradients]
+    def gradients(self, batch: Any) -> tuple[float, np.ndarray, list[np.ndarray | None]]:
+        loss, counted, gradients = self._compiled_gradients(*_tensors(batch))
+        arrays = [None if g is None else g.numpy() for g in gradients]
+        return float(loss), counted.numpy(), arrays
 
-    def evaluate(self, batch: Any) -> tuple[float, float]:
-        loss, correct = self._compiled_evaluate(*_tensors(parts_of(batch)))
-        return float(loss), float(correct)
+    def evaluate(self, batch: Any) -> tuple[float, np.ndarray]:
+        loss, counted = self._compiled_evaluate(*_tensors(batch))
+        return float(loss), counted.numpy()
 
     def apply(self, gradients: Sequence[np.ndarray]) -> None:
         self._compiled_apply([tf.constant(gradient) for gradient in gradients])
@@ -58,25 +57,27 @@ class TensorFlow(Engine):
             tensor = tf.convert_to_tensor(tensor)
         return np.asarray(tensor.numpy())
 
-    def _trace_gradients(self, inputs: Any, truth: Any) -> tuple[Any, Any, list[Any]]:
+    def _trace_gradients(
+        self, inputs: Any, truth: Any, weight: Any
+    ) -> tuple[Any, Any, list[Any]]:
         variables = [variable.value for variable in self.model.trainable_variables]
         with tf.GradientTape() as tape:
             outputs = self.model(inputs, training=True)
-            loss = self._objective_at_hand()(truth, outputs, self.model.losses)
+            loss, counted = self.objective(truth, outputs, weight, self.model.losses)
             scaled = self.optimizer.scale_loss(loss)
         gradients = tape.gradient(scaled, variables)
         # The gradient of an embedding is IndexedSlices (rows).
         dense = [None if g is None else tf.convert_to_tensor(g) for g in gradients]
-        return loss, correct_of(truth, outputs), dense
+        return loss, counted, dense
 
-    def _trace_evaluate(self, inputs: Any, truth: Any) -> tuple[Any, Any]:
+    def _trace_evaluate(self, inputs: Any, truth: Any, weight: Any) -> tuple[Any, Any]:
         outputs = self.model(inputs, training=False)
-        loss = self._objective_at_hand()(truth, outputs, self.model.losses)
-        return loss, correct_of(truth, outputs)
+        loss, counted = self.objective(truth, outputs, weight, self.model.losses)
+        return loss, counted
 
     def _trace_apply(self, gradients: list[Any]) -> None:
         self.optimizer.apply(gradients, self.model.trainable_variables)
 
 
-def _tensors(values: Any) -> Any:
-    return keras.tree.map_structure(tf.convert_to_tensor, values)
+def _tensors(batch: Any) -> Any:
+    return converted(parts_of(batch), tf.convert_to_tensor)

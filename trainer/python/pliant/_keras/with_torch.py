@@ -8,8 +8,7 @@ import numpy as np
 import torch
 
 from .._torch.numerics import describe, gpu_problem, seed_all, settle
-from .engine import Engine, parts_of
-from .objective import correct_of
+from .engine import Engine, converted, parts_of
 
 
 class Torch(Engine):
@@ -25,22 +24,22 @@ class Torch(Engine):
     def gpu_problem() -> str | None:
         return gpu_problem()
 
-    def gradients(self, batch: Any) -> tuple[float, float, list[np.ndarray | None]]:
-        inputs, truth = _tensors(parts_of(batch))
+    def gradients(self, batch: Any) -> tuple[float, np.ndarray, list[np.ndarray | None]]:
+        inputs, truth, weight = _tensors(batch)
         outputs = self.model(inputs, training=True)
-        loss = self._objective_at_hand()(truth, outputs, self.model.losses)
+        loss, counted = self.objective(truth, outputs, weight, self.model.losses)
         variables = [variable.value for variable in self.model.trainable_variables]
         scaled = self.optimizer.scale_loss(loss)
         gradients = torch.autograd.grad(scaled, variables, allow_unused=True)
         arrays = [None if gradient is None else self.array(gradient) for gradient in gradients]
-        return float(loss.detach()), float(correct_of(truth, outputs)), arrays
+        return float(loss.detach()), self.array(counted), arrays
 
-    def evaluate(self, batch: Any) -> tuple[float, float]:
-        inputs, truth = _tensors(parts_of(batch))
+    def evaluate(self, batch: Any) -> tuple[float, np.ndarray]:
+        inputs, truth, weight = _tensors(batch)
         with torch.no_grad():
             outputs = self.model(inputs, training=False)
-            loss = self._objective_at_hand()(truth, outputs, self.model.losses)
-            return float(loss), float(correct_of(truth, outputs))
+            loss, counted = self.objective(truth, outputs, weight, self.model.losses)
+            return float(loss), self.array(counted)
 
     def apply(self, gradients: Sequence[np.ndarray]) -> None:
         variables = self.model.trainable_variables
@@ -60,5 +59,5 @@ class Torch(Engine):
         return value.detach().cpu().numpy()
 
 
-def _tensors(values: Any) -> Any:
-    return keras.tree.map_structure(keras.ops.convert_to_tensor, values)
+def _tensors(batch: Any) -> Any:
+    return converted(parts_of(batch), keras.ops.convert_to_tensor)
