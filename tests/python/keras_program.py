@@ -1,10 +1,12 @@
-"""A user's Keras script, as small as the tests need it: `keras_program.py train|own`.
+"""A user's Keras script, as small as the tests need it: `keras_program.py fit|own`.
 
 It has everything whose result could depend on which learner computes it: BatchNorm, dropout, augmentation layers, data
 that draw random numbers from python and numpy, an embedding, a schedule. TOY_EPOCHS sets the number of epochs.
 """
 
+import json
 import os
+import pathlib
 import random
 import sys
 
@@ -51,6 +53,8 @@ def cnn():
 def main(kind):
     keras.utils.set_random_seed(5)
     model = cnn()
+    if kind == "fit":
+        return fit(model)
     schedule = keras.optimizers.schedules.CosineDecay(0.05, 100)
     optimizer = keras.optimizers.SGD(schedule, momentum=0.9, global_clipnorm=1.0, use_ema=True)
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
@@ -60,12 +64,32 @@ def main(kind):
     )
     for step in elastic.steps():
         for batch in step:
-            if kind == "own":
-                step.backward(*own_gradients(model, loss, batch))
-            else:
-                step.train(batch)
+            step.backward(*own_gradients(model, loss, batch))
         step.commit()
     print(f"done {elastic.ending.parameters_sha256}")
+
+
+def fit(model):
+    """With callbacks that decide, and others that write."""
+    import pliant.keras
+
+    folder = pathlib.Path(os.environ["PLIANT_CHECKPOINT_DIR"])
+    model.compile(
+        keras.optimizers.SGD(0.05, momentum=0.9, global_clipnorm=1.0, use_ema=True),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        metrics=["accuracy", keras.metrics.SparseTopKCategoricalAccuracy(2, name="top2")],
+    )
+    callbacks = keras.callbacks
+    history = pliant.keras.fit(
+        model, Images(250, augment=True), epochs=EPOCHS, validation_data=Images(50, augment=False), verbose=2,
+        callbacks=[
+            callbacks.EarlyStopping(patience=50, restore_best_weights=True),
+            callbacks.ReduceLROnPlateau(patience=1, cooldown=1, min_delta=0.1),
+            callbacks.ModelCheckpoint(folder / "best.weights.h5", save_best_only=True, save_weights_only=True),
+            callbacks.CSVLogger(folder / "log.csv"),
+        ],
+    )  # fmt: skip
+    print("history", json.dumps(history.history, sort_keys=True))
 
 
 def own_gradients(model, loss, batch):

@@ -1,4 +1,4 @@
-"""The scripts with which pages of docs/ begin."""
+"""The scripts in pages of docs/."""
 
 import pathlib
 import re
@@ -6,5 +6,6 @@ import re
 DOCS = pathlib.Path(__file__).parents[2] / "docs"
 
 
-def script_of(page):
-    return re.search("```python\n(.*?)```", (DOCS / f"{page}.md").read_text(), re.DOTALL)[1]
+def script_of(page, number=0):
+    """The first one, or one of the others."""
+    return re.findall("```python\n(.*?)```", (DOCS / f"{page}.md").read_text(), re.DOTALL)[number]

@@ -1,9 +1,12 @@
 """A Keras model trained by learners that join, leave and crash ends with the parameters of an undisturbed run. Also
 tests how its final model is loaded, and errors. Runs on the backend that KERAS_BACKEND names."""
 
+import csv
 import importlib.util
+import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -28,7 +31,7 @@ def setUpModule():
 class KerasElasticTest(ScenarioTest):
     def test_a_cnn_is_resized_and_loses_a_learner(self):
         job, learners = self.running_job(
-            [0], program=[sys.executable, "-B", PROGRAM, "train"], epochs=8, shard_milliseconds=250
+            [0], program=[sys.executable, "-B", PROGRAM, "fit"], epochs=8, shard_milliseconds=250
         )
         learners += [job.start_learner(1), job.start_learner(2)]
         job.plan(learners)
@@ -40,9 +43,25 @@ class KerasElasticTest(ScenarioTest):
         tests = [line for line in job.metric_lines() if line["kind"] == "test"]
         self.assertEqual([line["epoch"] for line in tests], list(range(8)))
         self.assertGreater(tests[-1]["accuracy"], 0.9, "it learns")
+        self.assert_logs(job, learners)
         late = job.start_learner(3)
         self.assertEqual(late.exit_code(), 0, "one that comes after the end has the final model")
         self.assert_plain_keras_loads(job.folder / "checkpoints" / UID / "final")
+
+    def assert_logs(self, job, learners):
+        """By callbacks of Keras: equal histories, and files that one learner at a time writes."""
+        logs = [job.folder / "alone.log", *(learner.log for learner in learners[1:])]
+        histories = {re.search("^history .*$", log.read_text(), re.MULTILINE)[0] for log in logs}
+        self.assertEqual(len(histories), 1, histories)
+        folder = job.folder / "checkpoints"
+        with (folder / "log.csv").open() as file:
+            rows = list(csv.DictReader(file))
+        self.assertLessEqual({row["epoch"] for row in rows}, {str(epoch) for epoch in range(8)})
+        self.assertGreaterEqual(len(rows), 7, "who dies may not write its last line")
+        history = json.loads(histories.pop().removeprefix("history "))
+        for row in rows:
+            self.assertEqual(float(row["val_top2"]), history["val_top2"][int(row["epoch"])])
+        self.assertTrue((folder / "best.weights.h5").exists())
 
     def assert_plain_keras_loads(self, final):
         command = [
@@ -71,14 +90,20 @@ class KerasElasticTest(ScenarioTest):
 
 
 class KerasPageTest(unittest.TestCase):
-    def test_the_script_of_the_page_trains(self):
+    def assert_trains(self, script, said):
         with tempfile.TemporaryDirectory(prefix="pliant-keras-page-") as folder:
             ran = subprocess.run(
-                [sys.executable, "-B", "-c", script_of("keras")], cwd=folder, capture_output=True, text=True, timeout=300
+                [sys.executable, "-B", "-c", script], cwd=folder, capture_output=True, text=True, timeout=300
             )
             self.assertEqual(ran.returncode, 0, ran.stderr)
-            self.assertIn("40 steps; the model is in", ran.stdout)
+            self.assertRegex(ran.stdout, said)
             self.assertTrue(pathlib.Path(folder, "checkpoints/local/final/model.safetensors").exists())
+
+    def test_the_scripts_of_the_page_train(self):
+        of_fit = script_of("keras")
+        model, _ = of_fit.split("model.compile", 1)
+        self.assert_trains(of_fit, r"accuracy (0\.\d+|1\.0)")
+        self.assert_trains(model + script_of("keras", 1), "40 steps; the model is in")
 
 
 class KerasLoopTest(unittest.TestCase):

@@ -33,6 +33,7 @@ class Script:
     imports: tuple[str, ...] = ()  # further files of the source
     samples: int = 32  # of a global batch
     shards: int = 8
+    library: str = "transformers"  # an image that lacks it cannot run the script
 
     @property
     def of_package(self) -> bool:
@@ -220,5 +221,19 @@ SCRIPTS = {
             "--lr-warmup-epochs=2", "--model-ema", "--model-ema-steps=2", "--clip-grad-norm=2",
         ),
         imports=tuple(f"references/classification/{name}.py" for name in ("presets", "sampler", "transforms", "utils")),
+    ),
+    "keras mnist_convnet": Script(
+        "https://github.com/keras-team/keras-io@master:examples/vision/mnist_convnet.py",
+        (
+            after(r"^import numpy as np", "import pliant.keras"),
+            instead(
+                r"^model.fit\(",
+                "pliant.keras.fit(model, x_train, y_train, batch_size=batch_size, epochs=epochs, validation_split=0.1)",
+            ),
+        ),
+        data.digits,
+        (),
+        samples=128,
+        library="tensorflow",
     ),
 }  # fmt: skip

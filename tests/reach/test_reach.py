@@ -4,6 +4,7 @@ last line of each says how many lines were added, how long it took, and whether 
 PLIANT_REACH_SCRIPTS is the folder of the fetched scripts, and of reach.py with further ones. Without it those of packages
 run; with "fetch" all."""
 
+import importlib.util
 import json
 import os
 import pathlib
@@ -26,6 +27,8 @@ class ReachTest(ScenarioTest):
         script = SCRIPTS[name]
         if not script.of_package and not FETCHED:
             self.skipTest("its source is not a package: give PLIANT_REACH_SCRIPTS")
+        if importlib.util.find_spec(script.library) is None:
+            self.skipTest(f"it runs where {script.library} is installed")
         scratch = tempfile.TemporaryDirectory(prefix="pliant-reach-")
         self.addCleanup(scratch.cleanup)
         folder = pathlib.Path(scratch.name)

@@ -23,6 +23,7 @@ _ENTRIES = (
     ("A step of a Keras model", "_keras/elastic.py", "KerasStep"),
     ("pliant.FabricModel", "fabric.py", "FabricModel"),
     ("pliant.accelerate.Accelerator", "accelerate.py", "Accelerator"),
+    ("pliant.keras.fit", "keras.py", "fit"),
     ("pliant.transformers.PliantTrainer", "transformers.py", "PliantTrainer"),
     ("pliant.transformers.elastic", "transformers.py", "elastic"),
     ("pliant.Callback", "_callback.py", "Callback"),

@@ -15,7 +15,7 @@ from . import build_image, control_plane, ctest, gpu_pack
 from .daemon import Daemon
 from .errors import DevError
 from .images import engine
-from .product import build_hugging_face_test_image, compile_preset
+from .product import build_hugging_face_test_image, build_python_image, compile_preset
 from .progress import log_file, phase
 from .python_image_tests import in_image, run_script
 
@@ -137,12 +137,18 @@ def _transformers(choices: Choices, *, added: bool) -> int:
 def reach(choices: Choices) -> int:
     """Public scripts with few added lines: whether they run elastic, with equal bits."""
     compile_preset("release", "pliant", "pliant-coordinator")
-    image = build_hugging_face_test_image()
+    images = {
+        "reach": build_hugging_face_test_image(),
+        "reach of Keras": build_python_image("learner-tensorflow"),
+    }
     environment = {"PLIANT_REACH_SCRIPTS": _SCRIPTS if choices.scripts else "fetch"}
     mounts = {choices.scripts.resolve(): _SCRIPTS} if choices.scripts else {}
-    passed = run_script("reach", image, "reach/test_reach.py", environment, mounts)
-    log = log_file("test-reach-test_reach").read_text()
-    found = [json.loads(row) for row in re.findall(r'(\{"script": .*\})$', log, re.MULTILINE)]
+    passed, found = True, []
+    for name, image in images.items():
+        passed &= run_script(name, image, "reach/test_reach.py", environment, mounts)
+        log = log_file(f"test-{name.replace(' ', '-').lower()}-test_reach").read_text()
+        rows = re.findall(r'(\{"script": .*\})$', log, re.MULTILINE)
+        found += [json.loads(row) for row in rows]
     print(f"{'script':<50} {'added lines':>11} {'seconds':>7}  bits")
     for row in found:
         print(f"{row['script']:<50} {row['added lines']:>11} {row['seconds']:>7}  {row['bits']}")

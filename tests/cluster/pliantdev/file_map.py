@@ -120,6 +120,7 @@ _ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("trainer/python/pliant/_keras/*", (*KERAS, TYPES, "python_state_test", "python_typing_test")),
     ("trainer/python/pliant/_torch/*",
      (SCRIPTS + "python", "Keras over torch", HUGGING_FACE, TRAINERS, TYPES)),
+    ("trainer/python/pliant/keras.py", (*KERAS, TYPES, "python_state_test")),
     ("trainer/python/pliant/_hugging_face/*", (TRAINERS, TYPES)),
     ("trainer/python/pliant/_tracking/*", ("python_tracking_test", "python_state_test", TRACKERS, TYPES)),
     ("trainer/python/pliant/accelerate.py", (TRAINERS, "python_state_test", TYPES)),

@@ -24,7 +24,7 @@ class ImageTest:
 
 def _keras(backend: str, image: Callable[[], str]) -> ImageTest:
     environment = {"KERAS_BACKEND": backend, "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}
-    return ImageTest(image, ("python/test_keras.py",), environment)
+    return ImageTest(image, ("python/test_keras.py", "python/test_keras_fit.py"), environment)
 
 
 def _hugging_face(*scripts: str, long: bool = False, **versions: str) -> ImageTest:

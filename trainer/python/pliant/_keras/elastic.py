@@ -2,7 +2,7 @@
 
 import multiprocessing
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -24,7 +24,7 @@ from .engine import Engine, parts_of
 from .engines import engine_of_backend
 from .final_model import load_final_model
 from .model_state import Gradients, ModelState
-from .objective import objective_of
+from .objective import Objective, objective_of
 
 
 class KerasStep(Step):
@@ -87,6 +87,10 @@ class KerasElastic(Elastic[KerasStep]):
         self._state.others.add("pliant", self._counters)
         self._gradients = Gradients(self._state.parameters)
         self._handed_in = False
+
+    @property
+    def objective(self) -> Objective:
+        return self._engine.objective
 
     def _add_state(self, name: str, what: Stateful | dict[str, Any]) -> None:
         self._state.others.add(name, what)
@@ -244,24 +248,36 @@ def attach(model: Any, optimizer: Any, train_data: Any, **chosen: Any) -> KerasE
     guard = Guard()
     with guard.beginning():
         settings = KerasSettings(**chosen)
-        engine_type = engine_of_backend()
-        of_cpu = threads_of(keras.backend.backend(), settings.threads)
-        learner = Learner(
-            name=settings.name or model.name,
-            framework=f"keras {keras.__version__} {engine_type.describe(of_cpu)}",
-            checkpoint_dir=settings.checkpoint_dir,
-            gpu_problem=engine_type.gpu_problem(),
-        )
-        guard.watch(learner)
-        engine_type.settle(of_cpu, bitwise=learner.job().bitwise)
         objective = objective_of(settings.loss)
-        train = _batches_of(train_data, "training", settings)
-        test = None
-        if settings.test_data is not None:
-            test = _batches_of(settings.test_data, "test", settings)
-        _build(model, train)
-        engine = engine_type(model, _optimizer_of(optimizer), objective)
-        return KerasElastic(learner, guard, engine, settings, train, test)
+        return begin(guard, model, optimizer, train_data, settings, lambda _: objective)
+
+
+def begin(
+    guard: Guard,
+    model: Any,
+    optimizer: Any,
+    train_data: Any,
+    settings: KerasSettings,
+    objective: Callable[[Any], Objective | None],
+) -> KerasElastic:
+    """The training, with the objective that this function makes of a batch of one sample."""
+    engine_type = engine_of_backend()
+    of_cpu = threads_of(keras.backend.backend(), settings.threads)
+    learner = Learner(
+        name=settings.name or model.name,
+        framework=f"keras {keras.__version__} {engine_type.describe(of_cpu)}",
+        checkpoint_dir=settings.checkpoint_dir,
+        gpu_problem=engine_type.gpu_problem(),
+    )
+    guard.watch(learner)
+    engine_type.settle(of_cpu, bitwise=learner.job().bitwise)
+    train = _batches_of(train_data, "training", settings)
+    test = None
+    if settings.test_data is not None:
+        test = _batches_of(settings.test_data, "test", settings)
+    _build(model, train)
+    engine = engine_type(model, _optimizer_of(optimizer), objective(train.one()))
+    return KerasElastic(learner, guard, engine, settings, train, test)
 
 
 def _batches_of(data: Any, what: str, settings: KerasSettings) -> Batches:
