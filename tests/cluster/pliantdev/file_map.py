@@ -20,8 +20,8 @@ ALERTS, CUDA = "alerts and dashboard", "GPU pack"
 E2E, KILLS = "e2e", "the kills of ./dev up"
 KERAS = tuple(f"Keras over {backend}" for backend in ("tensorflow", "torch", "jax"))
 HUGGING_FACE = "Hugging Face"
-TRAINERS, TRACKERS = "Trainers of Hugging Face", "Trackers"
-IN_IMAGES = (*KERAS, HUGGING_FACE, TRAINERS, TRACKERS)
+TRAINERS, LIBRARIES = "Trainers of Hugging Face", "Lightning and trackers"
+IN_IMAGES = (*KERAS, HUGGING_FACE, TRAINERS, LIBRARIES)
 PARTS = (FORMAT, TYPES, CHART, ALERTS, *IN_IMAGES, CUDA, E2E, KILLS)
 ON_CLUSTER = (E2E, KILLS)  # they start the local cluster; a machine can have only one
 
@@ -87,6 +87,7 @@ _ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("docs/fabric-model.md", ("python_examples_test",)),
     ("docs/keras.md", KERAS),
     ("docs/hugging-face.md", (TRAINERS,)),
+    ("docs/lightning.md", (LIBRARIES,)),
     ("docs/python-api.md", ("python_state_test",)),
     ("trainer/python/README.md", ("python_wheel_test",)),
     ("docs/simulator.md", ("scenario_simulate_test",)),
@@ -108,7 +109,7 @@ _ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("manifests/demo/*", (*_DEMO, "e2e_parts_test", CHART, E2E)),
     ("manifests/quickstart/*", ()),  # for kind, which no test has
     # Examples.
-    ("examples/finetune/Dockerfile", (HUGGING_FACE, TRAINERS, TRACKERS)),
+    ("examples/finetune/Dockerfile", (HUGGING_FACE, TRAINERS, LIBRARIES)),
     ("examples/finetune/train.py", (TRAINERS,)),
     ("examples/keras_cnn/*.py", (*_EXAMPLES, *KERAS)),
     ("examples/char_transformer/*.py", (*_EXAMPLES, E2E)),
@@ -122,7 +123,7 @@ _ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
      (SCRIPTS + "python", "Keras over torch", HUGGING_FACE, TRAINERS, TYPES)),
     ("trainer/python/pliant/keras.py", (*KERAS, TYPES, "python_state_test")),
     ("trainer/python/pliant/_hugging_face/*", (TRAINERS, TYPES)),
-    ("trainer/python/pliant/_tracking/*", ("python_tracking_test", "python_state_test", TRACKERS, TYPES)),
+    ("trainer/python/pliant/_tracking/*", ("python_tracking_test", "python_state_test", LIBRARIES, TYPES)),
     ("trainer/python/pliant/accelerate.py", (TRAINERS, "python_state_test", TYPES)),
     ("trainer/python/pliant/transformers.py", (TRAINERS, "python_state_test", TYPES)),
     ("trainer/python/pliant/_data/*",
@@ -138,7 +139,8 @@ _ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("tests/python/*keras*.py", KERAS),
     ("tests/python/test_hugging_face.py", (HUGGING_FACE,)),
     ("tests/python/*transformers*.py", (TRAINERS,)),
-    ("tests/python/*trackers*.py", (TRACKERS,)),
+    ("tests/python/*trackers*.py", (LIBRARIES,)),
+    ("tests/python/test_lightning.py", (LIBRARIES,)),
     ("tests/python/test_accelerate.py", (TRAINERS,)),
     ("tests/reach/*", (TRAINERS,)),
     ("tests/python/compatibility_program.py", ("python_compatibility_test",)),
@@ -189,7 +191,7 @@ _ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("tests/cluster/seeded_faults.py", _DEV),
     ("tests/cluster/pliantdev_test.py", _DEV),
     ("tests/cluster/prometheus.Dockerfile", (ALERTS,)),
-    ("tests/cluster/trackers.Dockerfile", (TRACKERS,)),
+    ("tests/cluster/libraries.Dockerfile", (LIBRARIES,)),
     ("tests/cluster/keras.Dockerfile", ("Keras over torch", "Keras over jax")),
     ("tests/cluster/python.Dockerfile", (*IN_IMAGES, E2E)),
     ("tests/cluster/helm/*", (CHART,)),

@@ -138,11 +138,11 @@ def build_hugging_face_test_image(**versions: str) -> str:
     return _test_image(_HUGGING_FACE, "hugging-face", **versions)
 
 
-def build_trackers_test_image() -> str:
-    """The same with packages of experiment trackers."""
+def build_libraries_test_image() -> str:
+    """The same with Lightning and experiment trackers."""
     below = _test_base(_pytorch_base(), _HUGGING_FACE, "hugging-face")
-    base = _test_base(below, CLUSTER_SOURCES / "trackers.Dockerfile", "trackers")
-    return _with_package("trackers-tests", base)
+    base = _test_base(below, CLUSTER_SOURCES / "libraries.Dockerfile", "libraries")
+    return _with_package("libraries-tests", base)
 
 
 def _pytorch_base() -> str:

@@ -50,11 +50,11 @@ TESTS = {
     "further Trainers of Hugging Face": _hugging_face(
         "python/test_transformers_elastic.py FurtherTrainersTest", long=True
     ),
-    "Trackers": ImageTest(
-        product.build_trackers_test_image, ("python/test_trackers.py TrackersTest",)
+    "Lightning and trackers": ImageTest(
+        product.build_libraries_test_image, ("python/test_lightning.py", "python/test_trackers.py TrackersTest")
     ),
-    "further Trackers": ImageTest(
-        product.build_trackers_test_image,
+    "a Trainer with trackers": ImageTest(
+        product.build_libraries_test_image,
         ("python/test_trackers.py FurtherTrackersTest",),
         {"HF_HUB_OFFLINE": "1"},
         long=True,

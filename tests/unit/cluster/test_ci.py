@@ -34,7 +34,7 @@ class CiTest(unittest.TestCase):
                 "Keras over jax",
                 "Hugging Face",
                 "Trainers of Hugging Face",
-                "Trackers",
+                "Lightning and trackers",
                 "cluster and images",
                 "e2e",
                 "alerts and dashboard",

@@ -127,7 +127,7 @@ class SetsTest(unittest.TestCase):
             "Keras over jax",
             "Hugging Face",
             "Trainers of Hugging Face",
-            "Trackers",
+            "Lightning and trackers",
         ]
         for sets, names in (
             (["unit"], ["compile", "unit tests"]),
