@@ -3,6 +3,7 @@
 import collections
 import contextlib
 import dataclasses
+import importlib.util
 import io
 import os
 import pathlib
@@ -48,14 +49,14 @@ class Stop(TrainerCallback):
 
 
 class TransformersTest(ResumableTest):
-    def make(self, kind=PliantTrainer, *, folder="one", model=None, data=None, callbacks=(), compute=None, **chosen):
+    def make(self, kind=PliantTrainer, *, folder="one", model=None, data=None, callbacks=(), compute=None, evaluated=None, **chosen):
         self.enterContext(contextlib.redirect_stdout(io.StringIO()))
         self.enterContext(mock.patch.dict("os.environ", {"PLIANT_CHECKPOINT_DIR": str(self.scratch / folder)}))
         return kind(
             model=model or gpt2(),
             args=arguments(self.scratch / folder / "trainer", disable_tqdm=True, **chosen),
             train_dataset=texts() if data is None else data,
-            eval_dataset=texts(8, seed=2),
+            eval_dataset=evaluated or texts(8, seed=2),
             data_collator=padded,
             compute_loss_func=compute,
             callbacks=list(callbacks),
@@ -112,6 +113,13 @@ class PlainTest(TransformersTest):
             return loss / num_items_in_batch
 
         self.assert_as_plain(12, compute=summed, learning_rate=1e-3)
+
+    def test_several_sets_are_evaluated(self):
+        sets = {name: texts(8, seed=seed) for name, seed in (("near", 2), ("far", 3))}
+        self.assert_as_plain(
+            12, evaluated=sets, eval_strategy="epoch", learning_rate=1e-3, save_strategy="epoch",
+            load_best_model_at_end=True, metric_for_best_model="eval_far_loss",
+        )  # fmt: skip
 
     def test_half_an_epoch(self):
         self.assert_as_plain(9, num_train_epochs=1.5, learning_rate=1e-3)
@@ -414,6 +422,7 @@ class RefusedTest(TransformersTest):
                 check_version("4.57.0", lacking)
 
 
+@unittest.skipUnless(importlib.util.find_spec("trl"), "pip install trl peft datasets")
 class ExampleTest(unittest.TestCase):
     def test_the_script_of_the_example_trains_and_is_that_of_the_page(self):
         root = pathlib.Path(__file__).parents[2]

@@ -192,6 +192,7 @@ _ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("tests/cluster/pliantdev_test.py", _DEV),
     ("tests/cluster/prometheus.Dockerfile", (ALERTS,)),
     ("tests/cluster/libraries.Dockerfile", (LIBRARIES,)),
+    ("tests/cluster/newest.Dockerfile", ()),  # in ./dev test all
     ("tests/cluster/keras.Dockerfile", ("Keras over torch", "Keras over jax")),
     ("tests/cluster/python.Dockerfile", (*IN_IMAGES, E2E)),
     ("tests/cluster/helm/*", (CHART,)),

@@ -129,6 +129,12 @@ def build_keras_test_image() -> str:
     return _test_image(CLUSTER_SOURCES / "keras.Dockerfile", "keras")
 
 
+def build_newest_test_image() -> str:
+    """torch, transformers and Python of Debian's development suite."""
+    base = _test_base(engine().prepare(), CLUSTER_SOURCES / "newest.Dockerfile", "newest")
+    return _with_package("newest-tests", base)
+
+
 _HUGGING_FACE = REPO / "examples" / "finetune" / "Dockerfile"
 
 

@@ -32,6 +32,7 @@ def _hugging_face(*scripts: str, long: bool = False, **versions: str) -> ImageTe
     return ImageTest(image, scripts, {"HF_HUB_OFFLINE": "1"}, long)
 
 
+_PACKAGES = "/usr/local/lib/python3.13/dist-packages"
 TESTS = {
     "Keras over tensorflow": _keras(
         "tensorflow", lambda: product.build_python_image("learner-tensorflow")
@@ -59,6 +60,18 @@ TESTS = {
         {"HF_HUB_OFFLINE": "1"},
         long=True,
     ),
+    "the newest torch": ImageTest(
+        product.build_newest_test_image,
+        (
+            "python/test_transformers.py",
+            "python/test_accelerate.py",
+            "python/test_transformers_elastic.py TrainersTest",
+            "python/test_elastic.py",
+        ),
+        # Its Python is newer, too, and looks elsewhere.
+        {"HF_HUB_OFFLINE": "1", "PYTHONPATH": f"{_PACKAGES}:/src/tests/scenario"},
+        long=True,
+    ),
     "the oldest transformers": _hugging_face(
         "python/test_transformers.py",
         "python/test_accelerate.py",
@@ -67,7 +80,6 @@ TESTS = {
         TRANSFORMERS="5.5",
     ),
 }
-_PACKAGE = "/usr/local/lib/python3.13/dist-packages/pliant"
 
 
 def run(name: str) -> Counts:
@@ -113,7 +125,7 @@ def in_image(
             "PLIANT_BIN": "/src/build/release/bin",
             "PYTHONPATH": "/src/tests/scenario",
             # The coordinator uses the libraries in the package.
-            "LD_LIBRARY_PATH": f"{_PACKAGE}/lib",
+            "LD_LIBRARY_PATH": f"{_PACKAGES}/pliant/lib",
             "HOME": "/tmp",
             **environment,
         },

@@ -18,6 +18,8 @@ class CompiledObjective(Objective):
     """The model's own loss, by its own weights; its metrics are counted. A variable of a metric is
     a sum over samples, so a batch of shards is counted shard by shard."""
 
+    takes_weights = True
+
     def __init__(self, model: keras.Model, batch: Any) -> None:
         """`batch`: one sample, by which losses and metrics find their outputs."""
         _check_methods(model)

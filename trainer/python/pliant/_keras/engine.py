@@ -70,6 +70,13 @@ class Engine(abc.ABC):
             # A copy: a framework may keep the memory passed to it, and this memory is ours.
             variable.assign(array.copy())
 
+    def _parts(self, batch: Any) -> tuple[Any, Any, Any]:
+        """Inputs, truth, and weights or None."""
+        inputs, truth, weight = parts_of(batch)
+        if weight is not None and not self.objective.takes_weights:
+            raise InvalidProgram("a sample of the data must be a pair: inputs, truth")
+        return inputs, truth, weight
+
     @property
     def objective(self) -> Objective:
         if self._objective is None:

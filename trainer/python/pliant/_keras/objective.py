@@ -15,6 +15,8 @@ class Objective:
     keras.losses.Loss. If it returns one number per sample, their mean is the loss. The correct
     samples are counted."""
 
+    takes_weights = False  # of samples
+
     def __init__(self, loss: str | Callable[[Any, Any], Any]) -> None:
         try:
             self._loss = keras.losses.get(loss)
@@ -28,10 +30,8 @@ class Objective:
     def __call__(
         self, truth: Any, prediction: Any, weight: Any, extra: Sequence[Any]
     ) -> tuple[Any, Any]:
-        """The loss and a vector of what is counted. `weight`: of each sample; None: there is none.
+        """The loss and a vector of what is counted. `weight`: of each sample; None: there are none.
         `extra`: losses that layers add (regularizers)."""
-        if weight is not None:
-            raise InvalidProgram("a sample of the data must be a pair: inputs, truth")
         loss = ops.mean(self._loss(truth, prediction))
         return with_extra(loss, extra), ops.reshape(correct_of(truth, prediction), (1,))
 

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 
 from .. import _gpus
-from .engine import Engine, parts_of
+from .engine import Engine
 
 
 class Jax(Engine):
@@ -38,7 +38,7 @@ class Jax(Engine):
             _values(model.trainable_variables),
             _values(model.non_trainable_variables),
             _values(self.optimizer.variables),
-            *parts_of(batch),
+            *self._parts(batch),
         )
         _set(model.non_trainable_variables, others)
         return float(loss), np.asarray(counted), [np.asarray(gradient) for gradient in gradients]
@@ -48,7 +48,7 @@ class Jax(Engine):
         loss, counted = self._compiled_evaluate(
             _values(model.trainable_variables),
             _values(model.non_trainable_variables),
-            *parts_of(batch),
+            *self._parts(batch),
         )
         return float(loss), np.asarray(counted)
 

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from .. import _gpus
-from .engine import Engine, converted, parts_of
+from .engine import Engine, converted
 
 
 class TensorFlow(Engine):
@@ -41,12 +41,12 @@ class TensorFlow(Engine):
         return _gpus.problem(f"tensorflow {tf.__version__}", usable=usable)
 
     def gradients(self, batch: Any) -> tuple[float, np.ndarray, list[np.ndarray | None]]:
-        loss, counted, gradients = self._compiled_gradients(*_tensors(batch))
+        loss, counted, gradients = self._compiled_gradients(*self._tensors(batch))
         arrays = [None if g is None else g.numpy() for g in gradients]
         return float(loss), counted.numpy(), arrays
 
     def evaluate(self, batch: Any) -> tuple[float, np.ndarray]:
-        loss, counted = self._compiled_evaluate(*_tensors(batch))
+        loss, counted = self._compiled_evaluate(*self._tensors(batch))
         return float(loss), counted.numpy()
 
     def apply(self, gradients: Sequence[np.ndarray]) -> None:
@@ -78,6 +78,5 @@ class TensorFlow(Engine):
     def _trace_apply(self, gradients: list[Any]) -> None:
         self.optimizer.apply(gradients, self.model.trainable_variables)
 
-
-def _tensors(batch: Any) -> Any:
-    return converted(parts_of(batch), tf.convert_to_tensor)
+    def _tensors(self, batch: Any) -> Any:
+        return converted(self._parts(batch), tf.convert_to_tensor)

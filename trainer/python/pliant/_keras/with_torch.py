@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from .._torch.numerics import describe, gpu_problem, seed_all, settle
-from .engine import Engine, converted, parts_of
+from .engine import Engine, converted
 
 
 class Torch(Engine):
@@ -25,7 +25,7 @@ class Torch(Engine):
         return gpu_problem()
 
     def gradients(self, batch: Any) -> tuple[float, np.ndarray, list[np.ndarray | None]]:
-        inputs, truth, weight = _tensors(batch)
+        inputs, truth, weight = self._tensors(batch)
         outputs = self.model(inputs, training=True)
         loss, counted = self.objective(truth, outputs, weight, self.model.losses)
         variables = [variable.value for variable in self.model.trainable_variables]
@@ -35,7 +35,7 @@ class Torch(Engine):
         return float(loss.detach()), self.array(counted), arrays
 
     def evaluate(self, batch: Any) -> tuple[float, np.ndarray]:
-        inputs, truth, weight = _tensors(batch)
+        inputs, truth, weight = self._tensors(batch)
         with torch.no_grad():
             outputs = self.model(inputs, training=False)
             loss, counted = self.objective(truth, outputs, weight, self.model.losses)
@@ -58,6 +58,5 @@ class Torch(Engine):
         value = tensor.value if isinstance(tensor, keras.Variable) else tensor
         return value.detach().cpu().numpy()
 
-
-def _tensors(batch: Any) -> Any:
-    return converted(parts_of(batch), keras.ops.convert_to_tensor)
+    def _tensors(self, batch: Any) -> Any:
+        return converted(self._parts(batch), keras.ops.convert_to_tensor)
