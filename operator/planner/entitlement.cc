@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "operator/planner/apportion.h"
+#include "operator/planner/sharing_steps.h"
 
 namespace pliant::planner {
 namespace {
@@ -141,6 +142,10 @@ std::vector<QueueShares> EntitleQueues(const Model& model, const std::vector<Sha
     queues[index].entitled_gpus = entitled[index];
   }
   return queues;
+}
+
+void Entitle(SharingRound& round) {
+  round.sharing.queues = EntitleQueues(round.model, round.sharing.shares);
 }
 
 void EntitleJobs(const Model& model, const Policy& policy, const std::vector<QueueShares>& queues,

@@ -1,5 +1,3 @@
-#include "operator/planner/filling.h"
-
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -8,6 +6,7 @@
 
 #include "operator/planner/entitlement.h"
 #include "operator/planner/quotient.h"
+#include "operator/planner/sharing_steps.h"
 #include "operator/planner/sizes.h"
 #include "operator/planner/speed_curve.h"
 
@@ -228,9 +227,10 @@ class Filler {
 
 }  // namespace
 
-void FillUp(const Model& model, const Policy& policy, Protection protection, Sharing& sharing) {
-  EntitleJobs(model, policy, sharing.queues, sharing.shares);
-  Filler(model, policy, protection, sharing).Run();
+void FillAndLend(SharingRound& round) {
+  Sharing& sharing = round.sharing;
+  EntitleJobs(round.model, round.policy, sharing.queues, sharing.shares);
+  Filler(round.model, round.policy, round.protection, sharing).Run();
 }
 
 }  // namespace pliant::planner

@@ -15,18 +15,15 @@
 #include "base/earliest.h"
 #include "operator/planner/admission_order.h"
 #include "operator/planner/alternation.h"
+#include "operator/planner/decisions.h"
 #include "operator/planner/estimates.h"
 #include "operator/planner/forecast.h"
-#include "operator/planner/learner_changes.h"
-#include "operator/planner/minimums.h"
 #include "operator/planner/model.h"
 #include "operator/planner/node_requests.h"
 #include "operator/planner/placement.h"
 #include "operator/planner/plan.h"
 #include "operator/planner/queue_report.h"
 #include "operator/planner/quota_room.h"
-#include "operator/planner/reasons.h"
-#include "operator/planner/reasons_of_size.h"
 #include "operator/planner/sharing.h"
 
 namespace pliant::planner {
@@ -58,19 +55,6 @@ std::optional<Sharing> ShareWithProtection(const Model& model, const Policy& pol
     if (!CostsAMinimum(frozen, fresh ? *fresh : fair)) return frozen;
   }
   return fresh;
-}
-
-std::string ProductOf(const Model& model, JobIndex index, const Assignment& placed) {
-  const JobView& job = *model.jobs[index].view;
-  const std::span<const Claim> claims = placed.ClaimsOf(index);
-  if (job.training.reproducibility != Reproducibility::kBitwise) return "";
-  if (!job.training.gpu_product.empty() || claims.empty()) return job.training.gpu_product;
-  if (const auto& gpus = placed.FitOf(index).gpus) return std::string(gpus->product);
-  // All nodes are of one product. A node that is gone says none.
-  const auto on_known_node = std::ranges::find_if(
-      claims, [&](const Claim& claim) { return model.nodes[claim.node].view != nullptr; });
-  if (on_known_node == claims.end()) return "";
-  return std::string(model.nodes[on_known_node->node].gpus.product);
 }
 
 // The pools that objects define or name, by name.
@@ -159,57 +143,17 @@ void PlanPool(const ClusterSnapshot& snapshot, const PoolScope& scope, const Pol
   }
   NodeRequests requests = RequestNodes(model, policy, fair, placed);
 
-  std::int64_t yielded = 0;
-  std::vector<std::int64_t> priorities(model.queues.size());
-  for (const auto& [job, share] : std::views::zip(model.jobs, given.shares)) {
-    if (share.learners > 0) priorities[job.queue] += job.view->priority;
-  }
-  std::vector<bool> minimums_are_above_shares(model.queues.size());
-  for (const auto& [job, share] : std::views::zip(model.jobs, given.shares)) {
-    const bool above =
-        share.learners > 0 &&
-        MinimumIsAboveShare(job, priorities[job.queue], given.queues[job.queue].entitled_gpus);
-    if (above) minimums_are_above_shares[job.queue] = true;
-  }
-  for (JobIndex index = 0; index < std::ssize(model.jobs); ++index) {
-    const Job& job = model.jobs[index];
-    if (job.is_pod) {
-      yielded += model.GpusOf(index, placed.LearnersOf(index));
-      continue;
-    }
-    const Share& share = given.shares[index];
-    Decision decision{.job = job.view->key,
-                      .from = job.present,
-                      .to = placed.LearnersOf(index),
-                      .entitled_gpus = fair.shares[index].entitled_gpus,
-                      .entitlement = fair.shares[index].entitled_learners,
-                      .demand = job.active ? job.demand : 0,
-                      .minimum = MinimumAfter(job, fair.shares[index], share),
-                      .gpu_product = ProductOf(model, index, placed),
-                      .cap = job.cap};
-    if (WaitsInQueue(share.standing)) decision.jobs_before = share.jobs_before;
-    if (share.standing == AdmissionState::kReclaimed)
-      decision.reclaimed_by = model.jobs[*share.reclaimed_for].view->queue;
-    if (!ends.empty()) decision.ends_at = ends[index];
-    if (!starts.empty()) decision.starts_at = starts[index];
-    if (!requests.by_job.empty()) decision.nodes = std::move(requests.by_job[index]);
-    SortLearners(model, index, placed, decision);
-    const ReasonFacts facts{.model = model,
-                            .job = index,
-                            .fair = fair.shares[index],
-                            .given = share,
-                            .assignment = given.assignment,
-                            .queue = given.queues[job.queue],
-                            .priorities = priorities[job.queue],
-                            .minimums_are_above_shares = minimums_are_above_shares[job.queue],
-                            .nodes = decision.nodes};
-    decision.limited_by = WhatLimits(facts);
-    decision.reason = WhyThisSize(facts);
-    plan.decisions.push_back(std::move(decision));
-  }
+  std::ranges::move(DecisionsOf({.model = model,
+                                 .fair = fair,
+                                 .given = given,
+                                 .placed = placed,
+                                 .ends = ends,
+                                 .starts = starts,
+                                 .nodes = requests.by_job}),
+                    std::back_inserter(plan.decisions));
   std::vector<QueueShare> queues = ReportQueues(model, given);
   plan.pools.push_back(ShareOf(model, queues, requests));
-  plan.pools.back().yielded = yielded;
+  plan.pools.back().yielded = YieldedGpus(model, placed);
   std::ranges::move(queues, std::back_inserter(plan.queues));
   plan.capacity_gpus = BoundedSum(plan.capacity_gpus, model.capacity_gpus);
   KeepEarliest(model.again_at, plan.again_at);

@@ -63,8 +63,8 @@ QueueState StateOf(const Queue& queue, const QueueShare& share) {
 }
 
 // "6 GPUs: its share of 16 by weight 100 of 300; its jobs could use 10, and 2 jobs wait"
-std::string Sentence(const Model& model, const Queue& queue, const QueueShare& share,
-                     std::int64_t weights) {
+std::string TextOf(const Model& model, const Queue& queue, const QueueShare& share,
+                   std::int64_t weights) {
   const QueueView& view = *queue.view;
   const std::string waiting = share.waiting == 0 ? ""
                                                  : Format("; {} {}", Counted(share.waiting, "job"),
@@ -108,7 +108,7 @@ std::vector<QueueShare> ReportQueues(const Model& model, const Sharing& sharing)
   SettleLoans(model, shares);
   for (std::size_t index = 0; index < shares.size(); ++index) {
     shares[index].state = StateOf(model.queues[index], shares[index]);
-    shares[index].sentence = Sentence(model, model.queues[index], shares[index], weights);
+    shares[index].sentence = TextOf(model, model.queues[index], shares[index], weights);
   }
   std::erase_if(shares, [](const QueueShare& share) { return share.queue == kQueueOfPods; });
   return shares;
