@@ -129,19 +129,21 @@ class Filler {
     }
   }
 
-  // The queue with the highest claim to the GPUs that its first job wants; nullopt: no job wants
-  // any.
+  // The next queue; nullopt: no job wants GPUs. One to which these are guaranteed comes before the
+  // others, which may need the same nodes; then the one with the highest claim to the GPUs that its
+  // first job wants.
   std::optional<QueueIndex> NextQueue() const {
     if (next_.size() == 1) return next_[0].empty() ? std::nullopt : std::optional(0);
     std::optional<QueueIndex> best;
-    std::tuple<Quotient, bool> best_claim;
+    std::tuple<bool, Quotient, bool> best_claim;
     for (QueueIndex queue = 0; queue < std::ssize(next_); ++queue) {
       if (next_[queue].empty()) continue;
       const NextSize& first = next_[queue].front();
       const std::int64_t gpus = sharing_.assignment.GpusOfQueue(queue) + first.more_gpus;
       const Quotient quotient{.numerator = model_.queues[queue].view->weight,
                               .divisor = 2 * gpus - 1};
-      const auto claim = std::tuple(quotient, first.keeps);
+      const auto claim =
+          std::tuple(IsGuaranteed(first.job, first.more_gpus), quotient, first.keeps);
       if (best && claim <= best_claim) continue;
       best = queue;
       best_claim = claim;

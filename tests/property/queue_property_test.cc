@@ -25,15 +25,26 @@ int Draw(int from, int to_inclusive) {
 bool DrawOneIn(int times) { return Draw(1, times) == 1; }
 
 constexpr const char* kQueues[] = {"q0", "q1", "q2", "q3"};
+constexpr const char* kKinds[] = {"first", "second"};  // of nodes
 
 // kPlain: jobs that can start with one learner, and are faster with every GPU.
 enum class Jobs { kPlain, kAny };
 
-// One node, some queues whose guarantees it can meet, and jobs of one-GPU learners. Some run.
-ClusterSnapshot DrawTeams(Jobs jobs) {
+// Whether all nodes are alike, or of two kinds, each of which only some jobs may use.
+enum class Kinds { kOne, kTwo };
+
+// Nodes, some queues whose guarantees they can meet, and jobs of one-GPU learners. Some run.
+ClusterSnapshot DrawTeams(Jobs jobs, Kinds kinds = Kinds::kOne) {
   ClusterSnapshot snapshot{.now = kStart + Seconds{4000}, .nodes = {}, .jobs = {}};
   const int gpus = Draw(4, 24);
   snapshot.nodes = Nodes(1, gpus);
+  if (kinds == Kinds::kTwo) {
+    const int of_first = Draw(1, gpus - 1);
+    snapshot.nodes = Nodes(2, of_first);
+    snapshot.nodes[1].allocatable.gpus = gpus - of_first;
+    snapshot.nodes[0].labels["pool"] = kKinds[0];
+    snapshot.nodes[1].labels["pool"] = kKinds[1];
+  }
   int unguaranteed = gpus;
   for (const char* name : kQueues) {
     QueueView queue{.name = name, .weight = Draw(1, 4) * 25};
@@ -57,7 +68,10 @@ ClusterSnapshot DrawTeams(Jobs jobs) {
     job.Queue(kQueues[Draw(0, 3)]).Priority(Draw(1, 20)).Submitted(Seconds{Draw(0, 3900)});
     job.Shards(jobs == Jobs::kPlain ? 4096 : 1 << Draw(3, 12)).Attained(Draw(0, 9000));
     job.Started(Seconds{Draw(0, 3900)}, Seconds{0});
-    if (DrawOneIn(2) && free >= min) {
+    if (kinds == Kinds::kTwo) {
+      if (!DrawOneIn(3)) job.OnlyOn(kKinds[Draw(0, 1)]);
+      job.view.share.started.reset();
+    } else if (DrawOneIn(2) && free >= min) {
       const int held = std::min({free, job.view.max_learners, min + Draw(0, 4)});
       free -= held;
       job.Has(held, "n00");
@@ -124,6 +138,60 @@ RC_GTEST_PROP(QueueProperty, GuaranteesAreMet, ()) {
     for (const QueueShare& other : plan.queues) {
       const bool borrows = other.allocated > QueueNamed(snapshot, other.queue).guaranteed_gpus;
       if (borrows) RC_ASSERT(other.allocated == minimums[other.queue]);
+    }
+  }
+}
+
+// Whether learners that may use the kinds of nodes that they may use fit: one-GPU learners, so by
+// the sums of each kind.
+class Room {
+ public:
+  Room(const ClusterSnapshot& snapshot, const Plan& plan) : snapshot_(snapshot) {
+    for (const Decision& decision : plan.decisions) Add(decision.job, decision.to);
+  }
+  void Add(const JobKey& job, int learners) {
+    const auto& selector = Find(snapshot_, job).needs.node_selector;
+    const auto kind = selector.find("pool");
+    learners_[kind == selector.end() ? "" : kind->second] += learners;
+  }
+  bool Fits() const {
+    std::int64_t room = 0;
+    std::int64_t learners = 0;
+    for (const NodeView& node : snapshot_.nodes) {
+      const auto of_kind = learners_.find(node.labels.at("pool"));
+      if (of_kind != learners_.end() && of_kind->second > node.allocatable.gpus) return false;
+      room += node.allocatable.gpus;
+    }
+    for (const auto& [kind, count] : learners_) learners += count;
+    return learners <= room;
+  }
+
+ private:
+  const ClusterSnapshot& snapshot_;
+  std::map<std::string, std::int64_t> learners_;  // by the kind that they need; "": any
+};
+
+// Where queues need the same nodes, too: no job of a queue without a guarantee has a learner beyond
+// its minimum in whose place a queue below its guarantee could have one.
+RC_GTEST_PROP(QueueProperty, GuaranteesComeFirstOnTheNodesThatTheyNeed, ()) {
+  const ClusterSnapshot snapshot = DrawTeams(Jobs::kPlain, Kinds::kTwo);
+  const Plan plan = MakePlan(snapshot, {});
+  Log(snapshot, plan);
+  for (const QueueView& queue : snapshot.queues) {
+    const QueueShare& share = ShareOf(plan, queue.name);
+    if (share.allocated >= std::min(queue.guaranteed_gpus, share.demand)) continue;
+    for (const Decision& lacking : plan.decisions) {
+      const JobView& job = Find(snapshot, lacking.job);
+      if (job.queue != queue.name || lacking.to == 0 || lacking.to >= lacking.demand) continue;
+      for (const Decision& other : plan.decisions) {
+        const JobView& borrower = Find(snapshot, other.job);
+        const bool borrows = QueueNamed(snapshot, borrower.queue).guaranteed_gpus == 0;
+        if (!borrows || other.to <= MinimumOf(borrower)) continue;
+        Room room(snapshot, plan);
+        room.Add(lacking.job, 1);
+        room.Add(other.job, -1);
+        RC_ASSERT(!room.Fits());
+      }
     }
   }
 }
