@@ -31,13 +31,18 @@ class _Interrupts:
 
 _interrupts = _Interrupts()
 _running: list[subprocess.Popen[bytes]] = []
-_changes = threading.Lock()  # of the list
+_changes = threading.Lock()  # of the list, and of what begins
+_closed = False  # nothing begins any more
 
 
 def raise_on_signals() -> None:
-    """SIGINT and SIGTERM raise KeyboardInterrupt from now on, so that every `finally` runs."""
+    """Signals that end a program raise KeyboardInterrupt from now on, so that every `finally` runs.
+    SIGHUP is that of a terminal that closes, unless nohup ignores it."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupts.take)
+    hangup = getattr(signal, "SIGHUP", None)  # Windows has none
+    if hangup is not None and signal.getsignal(hangup) is not signal.SIG_IGN:
+        signal.signal(hangup, _interrupts.take)
 
 
 @contextmanager
@@ -56,13 +61,15 @@ def undisturbed() -> Iterator[None]:
 
 def start(command: Sequence[str], stdin: int) -> subprocess.Popen[bytes]:
     """A process of its own group, so that Ctrl-C reaches this program alone. Raises what Popen raises."""
-    with undisturbed():  # an interrupt within Popen would lose the process
+    # An interrupt within Popen would lose the process, and so would stop_all by another thread.
+    with undisturbed(), _changes:
+        if _closed:
+            raise OSError("the program ends")
         process = subprocess.Popen(
             command, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             start_new_session=os.name == "posix",
         )  # fmt: skip
-        with _changes:
-            _running[:] = [*(each for each in _running if each.returncode is None), process]
+        _running[:] = [*(each for each in _running if each.returncode is None), process]
         return process
 
 
@@ -78,7 +85,11 @@ def stop(process: subprocess.Popen[bytes]) -> None:
 
 
 def stop_all() -> None:
+    """Call it last: no process can be started afterwards."""
+    global _closed
     with undisturbed():
+        with _changes:
+            _closed = True
         while True:
             with _changes:
                 if not _running:

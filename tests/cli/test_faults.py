@@ -82,6 +82,19 @@ class FaultsTest(ProgramTest):
         self.assertEqual(process.returncode, 130)
         self.assert_no_process_of(context)
 
+    def test_a_terminal_that_closes_ends_a_kubectl(self) -> None:
+        context = self.cluster.folder.name
+        self.cluster.fault("get", delay=60)
+        process = self.cluster.start(["list", f"--context={context}"])
+        self.addCleanup(process.kill)
+        deadline = time.monotonic() + 20
+        while not self.cluster.calls():
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.05)
+        process.send_signal(signal.SIGHUP)
+        self.assertEqual(process.communicate(timeout=20), ("", ""))
+        self.assert_no_process_of(context)
+
     def test_ctrl_c_while_kubectl_starts(self) -> None:
         """The signal comes when the process is there and the program has no name for it yet."""
         context = self.cluster.folder.name

@@ -84,7 +84,7 @@ def fit(model):
         model, Images(250, augment=True), epochs=EPOCHS, validation_data=Images(50, augment=False), verbose=2,
         callbacks=[
             callbacks.EarlyStopping(patience=50, restore_best_weights=True),
-            callbacks.ReduceLROnPlateau(patience=1, cooldown=1, min_delta=0.1),
+            callbacks.LearningRateScheduler(lambda epoch, rate: 0.06 * 0.95**epoch),
             callbacks.ModelCheckpoint(folder / "best.weights.h5", save_best_only=True, save_weights_only=True),
             callbacks.CSVLogger(folder / "log.csv"),
         ],

@@ -31,9 +31,9 @@ def setUpModule():
 class KerasElasticTest(ScenarioTest):
     def test_a_cnn_is_resized_and_loses_a_learner(self):
         job, learners = self.running_job(
-            [0], program=[sys.executable, "-B", PROGRAM, "fit"], epochs=8, shard_milliseconds=250
+            [0, 1], program=[sys.executable, "-B", PROGRAM, "fit"], epochs=8, shard_milliseconds=250
         )
-        learners += [job.start_learner(1), job.start_learner(2)]
+        learners.append(job.start_learner(2))
         job.plan(learners)
         job.wait_for_members(learners)
         learners[0].kill()  # rank 0
@@ -46,6 +46,7 @@ class KerasElasticTest(ScenarioTest):
         self.assert_logs(job, learners)
         late = job.start_learner(3)
         self.assertEqual(late.exit_code(), 0, "one that comes after the end has the final model")
+        self.assertIn(self.history, late.log.read_text(), "and the history")
         self.assert_plain_keras_loads(job.folder / "checkpoints" / UID / "final")
 
     def assert_logs(self, job, learners):
@@ -53,12 +54,14 @@ class KerasElasticTest(ScenarioTest):
         logs = [job.folder / "alone.log", *(learner.log for learner in learners[1:])]
         histories = {re.search("^history .*$", log.read_text(), re.MULTILINE)[0] for log in logs}
         self.assertEqual(len(histories), 1, histories)
+        (self.history,) = histories
         folder = job.folder / "checkpoints"
         with (folder / "log.csv").open() as file:
             rows = list(csv.DictReader(file))
         self.assertLessEqual({row["epoch"] for row in rows}, {str(epoch) for epoch in range(8)})
+        self.assertEqual(len({row["epoch"] for row in rows}), len(rows), "no line twice")
         self.assertGreaterEqual(len(rows), 7, "who dies may not write its last line")
-        history = json.loads(histories.pop().removeprefix("history "))
+        history = json.loads(self.history.removeprefix("history "))
         for row in rows:
             self.assertEqual(float(row["val_top2"]), history["val_top2"][int(row["epoch"])])
         self.assertTrue((folder / "best.weights.h5").exists())

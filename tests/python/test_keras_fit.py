@@ -127,6 +127,44 @@ class KerasFitTest(unittest.TestCase):
         for mine, each in zip(sorted(map(str, final.values())), sorted(map(str, own.get_weights())), strict=True):
             self.assertEqual(mine, each, "the final model has them, too")
 
+    def test_the_statistics_of_batch_normalization_belong_to_the_best_weights(self):
+        layers = keras.layers
+        keras.utils.set_random_seed(3)
+        model = keras.Sequential([keras.Input((6,)), layers.Dense(8), layers.BatchNormalization(), layers.Dense(3)])
+        model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+        kept = []
+        early = keras.callbacks.EarlyStopping(monitor="loss", patience=1, min_delta=10.0, restore_best_weights=True)
+        first = keras.callbacks.LambdaCallback(on_epoch_end=lambda epoch, _: epoch or kept.extend(model.get_weights()))
+        self.fit(model, epochs=5, batch_size=16, callbacks=[first, early])
+        final = pliant_final(self.scratch / "run")
+        for mine, each in zip(model.get_weights(), kept, strict=True):
+            self.assertEqual(mine.tobytes(), each.tobytes(), "those of the first epoch")
+        self.assertEqual(sorted(map(str, final.values())), sorted(map(str, kept)), "also in the final model")
+
+    def test_a_callback_may_stop_within_an_epoch(self):
+        class Stops(keras.callbacks.Callback):
+            def on_train_batch_end(self, batch, logs=None):
+                self.model.stop_training = self.model.optimizer.iterations == 6
+
+        steps = []
+        told = pliant.LambdaCallback(on_train_batch_end=lambda step: steps.append(step.number))
+        history = self.fit(
+            self.model(), epochs=5, batch_size=16, callbacks=[Stops(), told], validation_data=self.held_out
+        )
+        self.assertEqual((steps, history.epoch, len(history.history["loss"])), (list(range(6)), [0, 1], 2))
+
+    def test_a_training_that_is_complete_has_its_history(self):
+        expected = self.fit(self.model())
+        again = self.fit(self.model())
+        self.assertEqual((again.history, again.epoch), (expected.history, expected.epoch))
+
+    def test_metrics_have_their_names_in_trackers(self):
+        lines = []
+        precision = keras.metrics.SparseTopKCategoricalAccuracy(2, name="top")
+        self.fit(self.model([precision]), epochs=1, batch_size=16, callbacks=pliant.LambdaCallback(on_log=lines.append))
+        self.assertEqual((set(lines[-1]["metrics"]), lines[-1]["sums"]), ({"top"}, {}))
+        self.assertTrue(0 < lines[-1]["metrics"]["top"] <= 1)
+
     def test_a_run_that_resumes_continues_its_callbacks_and_its_history(self):
         def callbacks(*more):
             plateau = keras.callbacks.ReduceLROnPlateau(monitor="loss", patience=1, min_delta=10.0, cooldown=1)
@@ -223,6 +261,7 @@ class KerasFitTest(unittest.TestCase):
             "the model is a str": lambda: self.fit("model"),
             "the model has no loss: call model.compile": lambda: self.fit(keras.Sequential([keras.layers.Dense(3)])),
             "fit has no loss: model.compile": lambda: self.fit(self.model(), loss="mse"),
+            "fit has no argument max_queue_size: it has those": lambda: self.fit(self.model(), max_queue_size=5),
             "steps_per_epoch has no place .* an epoch is a pass": lambda: self.fit(self.model(), steps_per_epoch=5),
             "Own has a train_step of its own": lambda: self.fit(own()),
             "the output has a mask|model's output has a mask": lambda: self.fit(

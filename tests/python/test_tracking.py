@@ -76,16 +76,17 @@ class Writers(unittest.TestCase):
         stack.enter_context(contextlib.redirect_stderr(self.said))
         stack.enter_context(mock.patch.object(tracker, "_FIRST_PAUSE_SECONDS", 0.01))
 
+    def training(self, ending="Completed"):
+        return types.SimpleNamespace(
+            job=types.SimpleNamespace(checkpoint_dir=str(self.folder), name="team-a/digits"),
+            plan=types.SimpleNamespace(global_batch_size=32, logical_shards=4, seed=7),
+            epochs=3,
+            ending=types.SimpleNamespace(reason=ending),
+        )
+
     def writer(self, ending="Completed", config=None):
         made = Toy(self.run_, config)
-        made.set_elastic(
-            types.SimpleNamespace(
-                job=types.SimpleNamespace(checkpoint_dir=str(self.folder), name="team-a/digits"),
-                plan=types.SimpleNamespace(global_batch_size=32, logical_shards=4, seed=7),
-                epochs=3,
-                ending=types.SimpleNamespace(reason=ending),
-            )
-        )
+        made.set_elastic(self.training(ending))
         return made
 
     def record(self, *lines):
@@ -140,6 +141,21 @@ class TrackerTest(Writers):
         self.assertEqual(self.run_.logged, [("train", 1), ("train", 2), ("train", 3)])
         self.assertEqual(self.said.getvalue().count("\n"), 1)
         self.assertIn("ConnectionError: the server is away", self.said.getvalue())
+
+    def test_a_password_in_an_address_is_not_printed(self):
+        error = ConnectionError("https://jane:secret@host/api: timed out")
+        with mock.patch.object(self.run_, "open", side_effect=[error, Logged()]):
+            self.write(line(1))
+        self.assertIn("https://…@host/api: timed out", self.said.getvalue())
+
+    def test_a_process_may_have_one_training_after_another(self):
+        writer = self.writer()
+        for run in (self.run_, FakeRun()):
+            writer._run = run
+            writer.set_elastic(self.training())
+            writer.on_log(line(1))
+            writer.on_train_end()
+            self.assertEqual(run.logged, [("train", 1)])
 
     def test_lines_that_had_no_room_are_logged_later(self):
         self.run_.goes_on.clear()
@@ -196,6 +212,29 @@ class TrackerTest(Writers):
         ):
             with self.subTest(said), self.assertRaisesRegex(InvalidProgram, said):
                 made()
+
+
+class WandBTest(Writers):
+    """A stand-in for the package, of which only a server tells more: test_trackers.py has the real one, offline."""
+
+    def position(self, *, offline, summary):
+        run = mock.MagicMock(offline=offline, summary=summary)
+        package = types.SimpleNamespace(init=mock.Mock(return_value=run), Settings=mock.Mock(model_fields={}))
+        Kept(self.folder / "tracking" / f"wandb-{run_of(self.folder / 'tracking')}.json").write({"steps": {"train": 9}})
+        with (
+            mock.patch.dict("sys.modules", wandb=package),
+            mock.patch("pliant._tracking.tracker.find_spec", return_value=True),
+        ):
+            writer = pliant.WandB(project="digits")
+            writer.set_elastic(self.training())
+            return writer._run.open(writer._identity()).steps
+
+    def test_the_server_says_what_it_has(self):
+        """Rows that a writer passed on before it crashed may never have arrived."""
+        self.assertEqual(self.position(offline=True, summary={}), {"train": 9})
+        summary = {"step": 5, "evaluated_step": 4}
+        self.assertEqual(self.position(offline=False, summary=summary), {"train": 5, "test": 4})
+        self.assertEqual(self.position(offline=False, summary={}), {"train": -1, "test": -1})
 
 
 class ResizesTest(Writers):

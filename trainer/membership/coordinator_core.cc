@@ -298,9 +298,8 @@ void CoordinatorCore::MakeCurrent(const Membership& membership, bool by_recovery
   const std::optional<Proposal>& proposal = proposer_.proposal();
   const bool planned = proposal && proposal->membership.id == membership.id;
   if (planned) {
-    const std::optional<Plan>& plan = roster_.plan();
-    report_.BeginResize(Resize::Kind::kPlanned, plan ? plan->reason : "", history_.current(),
-                        membership, proposal->requested);
+    report_.BeginResize(Resize::Kind::kPlanned, proposal->reason, history_.current(), membership,
+                        proposal->requested);
   } else if (by_recovery) {
     report_.BeginResize(Resize::Kind::kRecovery, WhyRecovered(*history_.current(), membership),
                         history_.current(), membership, *faults_.broken_since());

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/format.h"
 
 namespace pliant {
 namespace {
@@ -116,7 +117,16 @@ const Proposal& Proposer::Begin(Draft draft, MembershipId id, const Roster& rost
   Proposal proposal{.requested = *requested_,
                     .deadline = now + (draft.somebody_leaves ? options_.prepare_timeout_leave
                                                              : options_.prepare_timeout)};
-  if (history.training()) proposal.replaces = history.current()->id;
+  if (roster.plan()) proposal.reason = roster.plan()->reason;
+  if (history.training()) {
+    proposal.replaces = history.current()->id;
+    // Its pod is evicted or deleted: that is no decision of the plan.
+    for (const Member& member : history.current()->members) {
+      if (roster.LeavesByItself(roster.At(member.id))) {
+        proposal.reason = Format("learner {} leaves", member.id.name);
+      }
+    }
+  }
   for (const Member& member : draft.members) {
     if (!roster.Wanted(roster.At(member.id))) proposal.leavers.insert(member.id);
   }

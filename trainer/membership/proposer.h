@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "base/event_loop.h"
@@ -17,6 +18,7 @@ namespace pliant {
 struct Proposal {
   Membership membership;
   std::optional<MembershipId> replaces;
+  std::string reason;           // a sentence; empty: the plan has none
   std::set<LearnerId> leavers;  // bridges: members that stay only to pass on the state
   std::set<LearnerId> prepared;
   TimePoint requested{};

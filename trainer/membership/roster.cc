@@ -38,6 +38,10 @@ void Roster::SetPlan(const Plan& plan) {
   }
 }
 
+bool Roster::LeavesByItself(const LearnerRecord& learner) const {
+  return PlannedState(learner.id) == WantedState::kWanted && learner.leaving;
+}
+
 bool Roster::Wanted(const LearnerRecord& learner) const {
   return PlannedState(learner.id) == WantedState::kWanted && !learner.leaving;
 }

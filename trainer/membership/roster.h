@@ -60,6 +60,7 @@ class Roster {
   void SetPlan(const Plan& plan);
   const std::optional<Plan>& plan() const { return plan_; }
   bool Wanted(const LearnerRecord& learner) const;  // by the plan; without a plan no learner is
+  bool LeavesByItself(const LearnerRecord& learner) const;  // although the plan wants it
   // Whether all learners of the plan that may be alive have sent a hello.
   bool AllOfPlanConnected() const;
 

@@ -1010,6 +1010,15 @@ TEST_F(CoordinatorCoreTest, ReportsTheLongestPauseOfThoseWhoWereMembersBefore) {
   EXPECT_EQ(core_->progress().resizes.back().longest_pause_seconds, 0.3);
 }
 
+TEST_F(CoordinatorCoreTest, ALearnerThatLeavesByItselfIsTheReason) {
+  Running("abc");
+  Says('c', Leaving{.grace_seconds = 30});
+  for (const char name : std::string("ab")) Says(name, Prepared{{1, 2}});
+  const Membership next = MembershipOf({1, 2}, "ab");
+  for (const char name : std::string("ab")) Says(name, Entered{.membership = next});
+  EXPECT_EQ(core_->progress().resizes.back().reason, "learner c leaves");
+}
+
 TEST_F(CoordinatorCoreTest, AResizeSaysWhy) {
   Running("ab");
   Plan plan = PlanOf(++sequence_, "abc");
@@ -1017,6 +1026,9 @@ TEST_F(CoordinatorCoreTest, AResizeSaysWhy) {
   ASSERT_TRUE(core_->SetPlan(plan, now_));
   Hello('c');
   for (const char name : std::string("abc")) Says(name, Prepared{{1, 2}});
+  plan.version.sequence = ++sequence_;
+  plan.reason = "a later plan with the same learners";
+  ASSERT_TRUE(core_->SetPlan(plan, now_));
   const Membership next = MembershipOf({1, 2}, "abc");
   for (const char name : std::string("abc")) Says(name, Entered{.membership = next});
   EXPECT_EQ(core_->progress().resizes.back().reason, "GPUs became free");

@@ -35,6 +35,7 @@ class LogValues:
         count = line.get("weight", line.get("samples"))
         if count:
             values |= {f"{each}/{kind}": sum_ / count for each, sum_ in _sums(line).items()}
+        values |= {f"{name}/{kind}": value for name, value in line.get("metrics", {}).items()}
         # The accuracy is 0 if the program reports none: it is left out until it is not 0.
         self._seen.update(name for name, value in values.items() if value != 0.0)
         return {name: value for name, value in values.items() if self._is_shown(name, value)}
@@ -45,4 +46,6 @@ class LogValues:
 
 def _sums(line: dict[str, Any]) -> dict[str, float]:
     sums = line.get("sums")
-    return sums if isinstance(sums, dict) else {}
+    # Those of metrics of Keras are numbers without a name until pliant.keras.fit names them.
+    known = sums if isinstance(sums, dict) else {}
+    return {name: sum_ for name, sum_ in known.items() if not name.startswith("keras/")}

@@ -9,6 +9,7 @@ The loss, the metrics and the optimizer are those of `model.compile`.
 
 import os
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 import keras
@@ -37,6 +38,10 @@ _TAKEN = {
     "max_steps": "give epochs",
     "evaluate_every": "an evaluation follows each epoch",
 }
+_SETTINGS = (
+    "logical_shards", "seed", "num_workers", "checkpoint_dir", "checkpoint_every_steps",
+    "on_nonfinite", "threads", "name",
+)  # fmt: skip
 # Arguments of model.fit that have no counterpart.
 _NOT_HERE = {
     "initial_epoch": "the training resumes from its own newest checkpoint",
@@ -104,7 +109,12 @@ def _check(model: Any, settings: Mapping[str, Any]) -> None:
         raise InvalidProgram(
             "the model has no loss: call model.compile(optimizer, loss, metrics=[...]) before"
         )
+    known = {each.name for each in fields(KerasSettings)}
     for name in settings:
+        if name not in known and name not in _NOT_HERE:
+            raise InvalidProgram(
+                f"fit has no argument {name}: it has those of model.fit, and {', '.join(_SETTINGS)}"
+            )
         if name in _TAKEN:
             raise InvalidProgram(f"fit has no {name}: {_TAKEN[name]}")
         if name in _NOT_HERE:

@@ -12,6 +12,7 @@ from .engine import parts_of
 from .objective import Objective, correct_of, with_extra
 
 _MAX_NUMBERS = 32  # named sums of a step
+SUMS = "keras/"  # their names begin so, and have a number
 
 
 class CompiledObjective(Objective):
@@ -89,7 +90,7 @@ class CompiledObjective(Objective):
 
 
 def _name(index: int) -> str:
-    return f"keras/{index}"
+    return f"{SUMS}{index}"
 
 
 def _check_methods(model: keras.Model) -> None:

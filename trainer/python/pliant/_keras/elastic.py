@@ -195,6 +195,8 @@ class KerasElastic(Elastic[KerasStep]):
     def _enter_commit(self, commit: Commit) -> None:
         self._position(commit)
         self._gradients.set_reduced(commit)
+        # Those of the step, in place of those of the last shard that was computed here.
+        self._state.restore_buffers()
         self._set_seeds(mix(self.plan.seed, commit.step))
 
     def _commit(self, commit: Commit, optimizer: str | None, max_norm: float | None) -> bool:

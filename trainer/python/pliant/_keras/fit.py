@@ -1,14 +1,17 @@
 """The loop of pliant.keras.fit."""
 
+import json
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .._callback import Callback
 from .._evaluation import Evaluation
+from .._say import say
 from .._step import Step
-from .compiled import CompiledObjective
+from .compiled import SUMS, CompiledObjective
 from .elastic import KerasElastic
 from .fit_callbacks import FitCallbacks
 
@@ -51,10 +54,10 @@ class _Progress:
 
     def state_dict(self) -> dict[str, Any]:
         names = ",".join(self._names).ljust(_MAX_COLUMNS * 24)
-        return {"epoch": self._epoch, "history": self._history, "names": names}
+        return {"counted": self._epoch, "history": self._history, "names": names}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self._epoch[:] = state_dict["epoch"]
+        self._epoch[:] = state_dict["counted"]
         self._history[:] = state_dict["history"]
         self._names = [each for each in state_dict["names"].strip().split(",") if each]
 
@@ -72,8 +75,9 @@ class Fit(Callback):
         self._callbacks = callbacks
         callbacks.follow(model, elastic.epochs, elastic.steps_per_epoch)
         self._progress = _Progress(objective.numbers, elastic.epochs)
-        self._epochs_over = 0
-        elastic.register("keras.fit", self._progress)
+        self._is_over = False
+        self._history_file = Path(elastic.job.checkpoint_dir, "keras-history.json")
+        elastic.register("keras.fit", self)
         for name, state in callbacks.deciding().items():
             elastic.register(name, state)
         for index, callback in enumerate(callbacks.registered()):
@@ -81,6 +85,15 @@ class Fit(Callback):
         elastic.add_callback(self)
         for callback in callbacks.pliants:
             elastic.add_callback(callback)
+
+    def state_dict(self) -> dict[str, Any]:
+        epoch, stops = self._callbacks.epoch, bool(self._model.stop_training)
+        return {**self._progress.state_dict(), "epoch": epoch, "stops": stops}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self._progress.load_state_dict(state_dict)
+        self._callbacks.epoch = state_dict["epoch"]
+        self._model.stop_training = state_dict["stops"]
 
     def run(self) -> Any:
         """Trains. Returns the History."""
@@ -92,10 +105,29 @@ class Fit(Callback):
                 step.train(batch)
             step.commit()
         history = self._callbacks.history
-        history.history = self._progress.history(self._epochs_over or elastic.epochs)
+        history.history = self._history()
         history.epoch = list(range(max(map(len, history.history.values()), default=0)))
         self._model.history = history
         return history
+
+    def _history(self) -> dict[str, list[float]]:
+        """That of the whole training. Who came after the last step reads what the first learner has
+        written."""
+        if self._is_over:
+            return self._progress.history(self._callbacks.epoch + 1)
+        try:
+            with self._history_file.open() as file:
+                kept = json.load(file)
+        except (OSError, ValueError):
+            return {}
+        return kept if isinstance(kept, dict) else {}
+
+    def _write_history(self) -> None:
+        try:
+            text = json.dumps(self._progress.history(self._callbacks.epoch + 1))
+            self._history_file.write_text(text)
+        except OSError as error:
+            say(f"{self._history_file} cannot be written: {error}")
 
     # ---- As a callback of the loop ----
 
@@ -104,17 +136,35 @@ class Fit(Callback):
         self._callbacks.call("on_train_begin", {})
         self._begin_epoch(0)
 
+    def on_log(self, line: dict[str, Any]) -> None:
+        """For the callbacks after this one, the sums get the names of their metrics."""
+        sums = line.get("sums")
+        if not isinstance(sums, dict) or "loss" not in line:
+            return
+        samples = float(line.get("samples", 0))
+        counted = self._objective.counted(sums)
+        metrics = self._objective.results(counted, line["loss"] * samples, samples)
+        own = {name: each for name, each in sums.items() if not name.startswith(SUMS)}
+        line |= {"sums": own, "metrics": {k: v for k, v in metrics.items() if k != "loss"}}
+
     def on_train_batch_end(self, step: Step) -> None:
+        self._callbacks.write_if(self._elastic.first)
         counted = self._objective.counted(step.sums)
         self._progress.add(counted, step.loss * step.weight, step.weight)
         logs = self._progress.logs(self._objective)
         self._callbacks.call("on_train_batch_end", step.number % self._elastic.steps_per_epoch, logs)
+        # A callback that stops in mid epoch, such as TerminateOnNaN, ends it without an evaluation.
+        if self._model.stop_training and not step.last_of_epoch:
+            self._end_epoch(step.epoch, {})
 
     def on_epoch_end(self, epoch: int) -> None:
         if not self._elastic.evaluates:
             self._end_epoch(epoch, {})
 
     def on_test_end(self, evaluation: Evaluation) -> None:
+        if self._is_over:
+            return
+        self._callbacks.write_if(self._elastic.first)
         self._callbacks.call("on_test_begin", {})
         counted = self._objective.counted(evaluation.sums)
         samples = float(evaluation.samples)
@@ -131,10 +181,12 @@ class Fit(Callback):
         self._callbacks.call("on_epoch_end", epoch, logs)
         self._progress.keep(epoch, logs)  # a callback may add to them
         if self._model.stop_training or epoch + 1 == self._elastic.epochs:
-            self._epochs_over = epoch + 1
+            self._is_over = True
             self._model.optimizer.finalize_variable_values(self._model.trainable_weights)
             # Before the final model is written: EarlyStopping puts the best weights back.
             self._callbacks.call("on_train_end", logs)
             self._elastic.stop()
+            if self._elastic.first:
+                self._write_history()
         else:
             self._begin_epoch(epoch + 1)

@@ -30,6 +30,14 @@ _WRITERS = (
 )
 
 
+_REMEDIES = {
+    "SwapEMAWeights": "changes the weights for an evaluation: use the optimizer's "
+    "ema_overwrite_frequency, or evaluate in a loop of your own",
+    "OrbaxCheckpoint": "would write on each learner at once: use ModelCheckpoint; the training "
+    "resumes from checkpoints of its own",
+}
+
+
 class Silent:
     """The model, for a callback that saves it, on a learner that does not write."""
 
@@ -49,13 +57,13 @@ class Decides:
 
     def __init__(self, callback: Any, names: Sequence[str]) -> None:
         self._callback = callback
-        self._names = [name for name in names if hasattr(callback, name)]
+        self._names = names
         # Made now, as large as it will be: state does not grow.
         keeps = getattr(callback, "restore_best_weights", False)
         self._weights = [np.array(each) for each in callback.model.get_weights()] if keeps else None
 
     def state_dict(self) -> dict[str, Any]:
-        values = {name: _plain(getattr(self._callback, name)) for name in self._names}
+        values = {name: _plain(getattr(self._callback, name, None)) for name in self._names}
         if self._weights is None:
             return values
         best = self._callback.best_weights
@@ -66,8 +74,9 @@ class Decides:
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         for name in self._names:
             setattr(self._callback, name, state_dict[name])
-        if state_dict.get("has_best"):
-            self._callback.best_weights = [np.array(each) for each in state_dict["best_weights"]]
+        if "has_best" in state_dict:
+            best = [np.array(each) for each in state_dict["best_weights"]]
+            self._callback.best_weights = best if state_dict["has_best"] else None
 
 
 class FitCallbacks:
@@ -83,7 +92,7 @@ class FitCallbacks:
             keras_own.append(_callbacks.ProgbarLogger())
         self._all = [self.history, *keras_own]
         self._first = False
-        self._epoch = 0
+        self.epoch = 0  # the present one
 
     def follow(self, model: keras.Model, epochs: int, steps: int) -> None:
         """Call it once, before the others. `steps`: of an epoch."""
@@ -91,7 +100,8 @@ class FitCallbacks:
         params = {"verbose": self._verbose, "epochs": epochs, "steps": steps}
         for callback in self._all:
             callback.set_params(params)
-            callback.set_model(model)
+            if not isinstance(callback, _WRITERS):  # they open files
+                callback.set_model(model)
 
     def deciding(self) -> dict[str, Decides]:
         """By the names of their states."""
@@ -109,7 +119,7 @@ class FitCallbacks:
 
     def call(self, name: str, *arguments: Any) -> None:
         if name == "on_epoch_begin":
-            self._epoch = arguments[0]
+            self.epoch = arguments[0]
         for callback in self._all:
             if self._first or not isinstance(callback, _WRITERS):
                 getattr(callback, name)(*arguments)
@@ -130,9 +140,12 @@ class FitCallbacks:
             callback.on_train_end({})
             return
         if isinstance(callback, _callbacks.CSVLogger):
-            callback.append = callback.append or self._epoch > 0  # an earlier learner began it
+            callback.append = callback.append or self.epoch > 0  # an earlier learner began it
+        callback.set_model(self._model)
         callback.on_train_begin({})
-        callback.on_epoch_begin(self._epoch, {})
+        if isinstance(callback, _callbacks.TensorBoard):
+            callback._global_train_batch = int(self._model.optimizer.iterations)
+        callback.on_epoch_begin(self.epoch, {})
 
 
 def _sorted(given: Any) -> tuple[list[Any], list[Callback]]:
@@ -150,11 +163,9 @@ def _sorted(given: Any) -> tuple[list[Any], list[Callback]]:
             )
         if isinstance(callback, _callbacks.BackupAndRestore):
             say("BackupAndRestore is left out: the training has checkpoints, and resumes from them")
-        elif isinstance(callback, _callbacks.SwapEMAWeights):
-            raise InvalidProgram(
-                "SwapEMAWeights changes the weights for an evaluation: use the optimizer's "
-                "ema_overwrite_frequency, or evaluate in a loop of your own"
-            )
+        elif type(callback).__name__ in _REMEDIES:
+            name = type(callback).__name__
+            raise InvalidProgram(f"{name} {_REMEDIES[name]}")
         else:
             own.append(callback)
     return own, [each for each in listed if isinstance(each, Callback)]

@@ -89,6 +89,9 @@ class ModelState:
         self._plain = PlainMemory()
 
     def register(self, learner: Learner) -> None:
+        # Callbacks may have changed what was copied when the training was attached.
+        for mirrors in (self.parameters, self._buffers, self._frozen, self._optimizer):
+            mirrors.save()
         self.parameters.register(learner, _native.PARAMETER)
         self._buffers.register(learner, _native.BUFFER)
         # STATE, not BUFFER: no forward changes them, so only joining learners need them.
@@ -112,6 +115,7 @@ class ModelState:
     def save(self) -> None:
         """After a commit: writes the state to the registered memory."""
         self.parameters.save()
+        self._buffers.save()
         self._optimizer.save()
         self._plain.write(self._values())
 

@@ -6,14 +6,12 @@ from typing import Any
 
 from .identity import run_of_job
 from .resizes import MembershipId, Resize, membership_id
-from .tracker import Entry, Identity, Logged, Tracker
+from .tracker import POSITIONS, Entry, Identity, Logged, Tracker
 
 _RUN = "pliant.dev/run"  # the tag by which a job's run is found
 _RESIZE = "pliant.resize."  # tags, followed by a membership
 _MAX_RESIZES = 500  # in a run
 _MAX_BATCH = 1000  # metrics in a request, by the server's limit
-# Metrics that say what the run has: of training lines, and of evaluations.
-_POSITIONS = {"train": "step", "test": "evaluated_step"}
 
 
 class MLflow(Tracker):
@@ -70,7 +68,7 @@ class _MLflowRun:
         self._resizes = len(resizes)
         values = run.data.metrics
         return Logged(
-            steps={kind: int(values.get(name, -1)) for kind, name in _POSITIONS.items()},
+            steps={kind: int(values.get(name, -1)) for kind, name in POSITIONS.items()},
             membership=max(resizes, default=(0, 0)),
         )
 
@@ -80,7 +78,7 @@ class _MLflowRun:
         batch: list[Any] = []
         for entry in entries:
             step, at = entry.line["step"], int(1000 * entry.line["unixSeconds"])
-            named = {**entry.values, _POSITIONS[entry.line["kind"]]: float(step)}
+            named = {**entry.values, POSITIONS[entry.line["kind"]]: float(step)}
             if len(batch) + len(named) > _MAX_BATCH:
                 self._client.log_batch(self._run_id, metrics=batch)
                 batch = []

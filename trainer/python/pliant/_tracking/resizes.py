@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-_SECONDS = 5.0
+_SECONDS = 2.0
 _MAX_ANSWER_BYTES = 1 << 20
 MembershipId = tuple[int, int]  # (term, counter)
 

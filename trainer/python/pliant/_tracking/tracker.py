@@ -2,6 +2,7 @@
 
 import contextlib
 import http.client
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -22,6 +23,13 @@ from .resizes import MembershipId, Resize, Resizes, membership_id
 _FIRST_PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 60.0
 _LAST_PAUSE_SECONDS = 0.1  # when the learner ends
+_ASK_EVERY_SECONDS = 5.0  # for resizes, at most
+_NO_ANSWER = (OSError, ValueError, KeyError, http.client.HTTPException, RecursionError)
+_WITH_PASSWORD = re.compile(r"//[^/@\s]+@")
+
+
+# Metrics that say what a run has: of training lines, and of evaluations.
+POSITIONS = {"train": "step", "test": "evaluated_step"}
 
 
 @dataclass(frozen=True)
@@ -75,15 +83,22 @@ class Tracker(Callback):
             )
         self._run = run
         self._config = dict(config or {})
-        self._values = LogValues()
         self._resizes = Resizes()
+        self._begin()
+
+    def _begin(self) -> None:
+        """Of a training: a process may have several, one after the other."""
+        self._values = LogValues()
         self._logged: Logged | None = None  # None: the run is not open
         self._missed = False  # a line that had no room to wait
         self._told = False  # that a call has failed
+        self._ask_after = 0.0  # for resizes
+        self._present: MembershipId | None = None  # of the newest line
         self._thread: Background | None = None
 
     def set_elastic(self, elastic: Elastic[Any]) -> None:
         self._elastic = elastic
+        self._begin()
         self._folder = Path(elastic.job.checkpoint_dir, "tracking")
         self._metrics_file = Path(elastic.job.checkpoint_dir, "metrics.jsonl")
         self._turn = Turn(self._folder / f"{self._package}.lock")
@@ -101,7 +116,8 @@ class Tracker(Callback):
             self._thread.close()
 
     def _tell(self, what: str) -> None:
-        say(f"{self._name}: {what}")
+        # An address may have a password: MLFLOW_TRACKING_URI=https://user:password@host.
+        say(f"{self._name}: {_WITH_PASSWORD.sub('//…@', what)}")
 
     def _say_once(self, what: str) -> None:
         if not self._told:
@@ -139,8 +155,9 @@ class Tracker(Callback):
             lines = with_lines_of(self._metrics_file, line)
         new = [Entry(each, self._values.of(each)) for each in lines if self._is_new(each)]
         if new:
-            self._log_resizes(membership_id(line.get("membership")))
             self._run.log(new, self._logged)
+            self._present = membership_id(line.get("membership"))
+            self._look_for_resizes()
 
     def _is_new(self, line: dict[str, Any]) -> bool:
         """A learner that becomes the writer passes on the line before, and after a restore steps
@@ -152,12 +169,19 @@ class Tracker(Callback):
         self._logged.steps[kind] = step
         return True
 
-    def _log_resizes(self, present: MembershipId | None) -> None:
+    def _look_for_resizes(self) -> None:
+        """Later, if it has just been done, or if this learner ends and lines may wait."""
+        assert self._thread is not None
+        if time.monotonic() >= self._ask_after and not self._thread.closing.is_set():
+            self._log_resizes()
+
+    def _log_resizes(self) -> None:
         assert self._logged is not None
-        if present is None or present <= self._logged.membership:
+        if self._present is None or self._present <= self._logged.membership:
             return
-        # The next line tries again: the coordinator is away, or knows it a moment later.
-        with contextlib.suppress(OSError, ValueError, KeyError, http.client.HTTPException, RecursionError):
+        self._ask_after = time.monotonic() + _ASK_EVERY_SECONDS
+        # Tried again later: the coordinator is away, or knows it a moment later.
+        with contextlib.suppress(*_NO_ANSWER):
             for resize in self._resizes.known():
                 if resize.membership > self._logged.membership:
                     self._logged.membership = resize.membership
@@ -181,6 +205,7 @@ class Tracker(Callback):
     def _finish(self) -> None:
         try:
             if self._logged is not None:
+                self._log_resizes()
                 ending = self._elastic.ending
                 self._run.close(None if ending is None else ending.reason)
         finally:

@@ -6,7 +6,7 @@ from typing import Any
 from .._background import END_SECONDS
 from .identity import Kept
 from .resizes import Resize, membership_id
-from .tracker import Entry, Identity, Logged, Tracker
+from .tracker import POSITIONS, Entry, Identity, Logged, Tracker
 
 _FLUSH_SECONDS = 1.0  # what a crash may cost a run that is written to files (WANDB_MODE=offline)
 
@@ -63,13 +63,20 @@ class _WandBRun:
             # W&B drops steps of its own count that go back: `step` is a metric, and the axis.
             self._run.define_metric("step")
             self._run.define_metric("*", step_metric="step")
-        return _logged(self._kept.read())
+        logged = _logged(self._kept.read())
+        if not self._run.offline:
+            # The server's word: it may lack rows that a writer had passed on before it crashed.
+            for kind, name in POSITIONS.items():
+                has = self._run.summary.get(name)
+                logged.steps[kind] = int(has) if isinstance(has, int | float) else -1
+        return logged
 
     def log(self, entries: list[Entry], logged: Logged) -> None:
         self._keep(logged)
         for entry in entries:
             line = entry.line
-            self._run.log({"step": line["step"], "epoch": line.get("epoch"), **entry.values})
+            row = {"step": line["step"], "epoch": line.get("epoch"), **entry.values}
+            self._run.log({**row, POSITIONS[line["kind"]]: line["step"]})
 
     def resized(self, resize: Resize, logged: Logged) -> None:
         self._keep(logged)
