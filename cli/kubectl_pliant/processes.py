@@ -32,7 +32,7 @@ class _Interrupts:
 _interrupts = _Interrupts()
 _running: list[subprocess.Popen[bytes]] = []
 _changes = threading.Lock()  # of the list, and of what begins
-_closed = False  # nothing begins any more
+_closed = False  # no process begins from now on
 
 
 def raise_on_signals() -> None:

@@ -46,6 +46,6 @@ class LogValues:
 
 def _sums(line: dict[str, Any]) -> dict[str, float]:
     sums = line.get("sums")
-    # Those of metrics of Keras are numbers without a name until pliant.keras.fit names them.
+    # Sums of metrics of Keras have no name until pliant.keras.fit gives them one.
     known = sums if isinstance(sums, dict) else {}
     return {name: sum_ for name, sum_ in known.items() if not name.startswith("keras/")}

@@ -195,7 +195,7 @@ class KerasElastic(Elastic[KerasStep]):
     def _enter_commit(self, commit: Commit) -> None:
         self._position(commit)
         self._gradients.set_reduced(commit)
-        # Those of the step, in place of those of the last shard that was computed here.
+        # The model has those of the last shard that was computed here, which may be another one.
         self._state.restore_buffers()
         self._set_seeds(mix(self.plan.seed, commit.step))
 
