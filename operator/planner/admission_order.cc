@@ -12,10 +12,11 @@
 namespace pliant::planner {
 namespace {
 
-// A product of priority, seconds and GPU-seconds has up to 90 bits.
+// A product of two priorities and GPU-seconds has up to 90 bits.
 __extension__ using Wide = __int128;
 
 constexpr std::int64_t kHour = 3600;
+constexpr std::int64_t kDefaultPriority = 5000;
 
 // The sort key of a job, copied into one place: each plan sorts thousands, and their views are
 // spread in memory. Keys are compared within a queue only.
@@ -37,8 +38,13 @@ struct AdmissionKey {
   std::strong_ordering Compare(const AdmissionKey& other) const {
     if (policy == QueuePolicy::kFifo) return std::strong_ordering::equal;
     if (policy == QueuePolicy::kPriority) return priority <=> other.priority;
-    return Wide{priority} * (kHour + waited_seconds) * (kHour + other.attained_gpu_seconds) <=>
-           Wide{other.priority} * (kHour + other.waited_seconds) * (kHour + attained_gpu_seconds);
+    return other.SecondsToTurn() * priority <=> SecondsToTurn() * other.priority;
+  }
+
+  // From now, times the priority. It is negative once the turn has come.
+  Wide SecondsToTurn() const {
+    return Wide{kDefaultPriority} * (kHour + attained_gpu_seconds) -
+           Wide{priority} * waited_seconds;
   }
 };
 
