@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <map>
 #include <ranges>
 #include <string>
 #include <tuple>
@@ -45,11 +47,16 @@ std::deque<JobView> JobsOfPendingPods(const ClusterSnapshot& snapshot, const Poo
     return std::tie(pod->since, pod->name_space, pod->name);
   });
   std::deque<JobView> jobs;
+  // Pods of one namespace that ask for as much have their turns together, from the oldest one on:
+  // otherwise a controller that makes one after another would have a turn all the time.
+  std::map<std::pair<std::string_view, std::int64_t>, WallTime> kinds;
   for (const PendingPod* pod : pods) {
     if (jobs.size() >= kMaxPendingPods) break;
+    const WallTime begin =
+        kinds.try_emplace({pod->name_space, pod->gpus}, pod->since).first->second;
     const bool is_on =
         pod->since <= snapshot.now &&
-        IsOn(pod->since, policy.yield_for, policy.yield_pause, snapshot.now, again_at);
+        IsOnEverRarer(begin, policy.yield_for, policy.yield_pause, snapshot.now, again_at);
     if (!is_on) continue;
     if (!MayTake(pool, *pod, nodes, memory)) continue;
     PodNeeds needs = pod->asks.OrNone();

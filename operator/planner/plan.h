@@ -29,7 +29,8 @@ struct Policy {
   Seconds reserve_after{3600};
   Seconds reserve_for{1800};
   // GPUs are kept free for a pending pod for `yield_for`, then not for `yield_pause`; then this
-  // repeats, twice as long each time: the scheduler may have other reasons not to bind it.
+  // repeats, with pauses twice as long each time: the scheduler may have other reasons not to bind
+  // it.
   Seconds yield_for{600};
   Seconds yield_pause{600};
   // A job that has waited for this long requests nodes: often GPUs become free sooner.

@@ -75,7 +75,7 @@ bool Reservations::KeepsIdleGpus(JobIndex job, bool at_once) {
   WallTime begin = view.waiting.since.value_or(view.submitted);
   if (now < begin) return false;
   if (!at_once) begin += policy_.reserve_after;
-  return IsOn(begin, policy_.reserve_for, policy_.reserve_after, now, again_at_);
+  return IsOnEverLonger(begin, policy_.reserve_for, policy_.reserve_after, now, again_at_);
 }
 
 void Reservations::MarkNodesOf(JobIndex job) {
