@@ -258,6 +258,7 @@ struct JobStatus {
   // The product of the GPUs on which it trains; empty: it has not trained, is not bitwise, or its
   // nodes do not say it.
   std::string gpu_product;
+  std::string pool;  // where it had its learners last; empty: it never had any
   JobObjects objects;
   JobProgress progress;
 

@@ -101,6 +101,7 @@ void ReadStatus(Fields& fields, JobStatus& status) {
                                      .max_batch_size = ReadMaxBatchSize(training)};
   });
   status.gpu_product = fields.String("gpuProduct", "", 63);
+  status.pool = fields.String("pool", "", 63);
   status.objects.coordinator_term = LongCount(fields, "coordinatorTerm");
   status.objects.coordinator_image = fields.String("coordinatorImage", "", 1024);
   status.objects.next_learner = fields.Int("nextLearner", 0, 0, kMaxNextLearner);
@@ -171,6 +172,7 @@ json EncodeStatus(const JobStatus& status) {
       {"desiredLearners", status.share.desired_learners},
       {"entitlement", status.share.entitlement},
       {"gpuProduct", OrNull(status.gpu_product)},
+      {"pool", OrNull(status.pool)},
       {"coordinatorTerm", status.objects.coordinator_term},
       {"coordinatorImage", OrNull(status.objects.coordinator_image)},
       {"nextLearner", status.objects.next_learner},

@@ -154,9 +154,12 @@ JobView JobTable::ViewOf(std::shared_ptr<const api::ElasticTrainingJob> job, Job
   JobView view{.unreadable = job->unreadable,
                .coordinator = std::move(before.coordinator),
                .soft_state = std::move(before.soft_state)};
-  // A job whose queue was deleted stays where it is.
-  const std::string pool_before =
-      before.job != nullptr ? before.membership.pool : std::string(planner::kBuiltInPool);
+  // A job whose queue was deleted stays where it is; an operator that has just begun to lead reads
+  // where that is.
+  const std::string& written = job->status.pool;
+  const std::string pool_before = before.job != nullptr ? before.membership.pool
+                                  : !written.empty()    ? written
+                                                        : std::string(planner::kBuiltInPool);
   JobInQueue in_queue = book_.Apply(KeepReadable(std::move(job), before.job), pool_before);
   view.job = std::move(in_queue.job);
   view.membership = std::move(in_queue.membership);

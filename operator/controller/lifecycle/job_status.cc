@@ -212,6 +212,7 @@ void ReportPlan(const JobView& view, const planner::Decision& decision, WallTime
     status.waiting.since = floor<seconds>(view.soft_state.meter.waiting_since.value_or(now));
   }
   if (status.gpu_product.empty() && status.learners > 0) status.gpu_product = decision.gpu_product;
+  if (decision.to > 0) status.pool = view.membership.pool;
   status.waiting.estimated.start = InWholeMinutes(decision.starts_at);
   status.waiting.estimated.completion = InWholeMinutes(decision.ends_at);
   SetReason(status, decision.reason.sentence);

@@ -222,6 +222,7 @@ JobStatus FullStatus() {
           FrozenTraining{
               .global_batch_size = 256, .logical_shards = 32, .seed = 7, .max_batch_size = 4096},
       .gpu_product = "NVIDIA-L4",
+      .pool = "slices",
       .objects = {.coordinator_term = 2,
                   .coordinator_image = "pliant:1",
                   .next_learner = 11,

@@ -86,6 +86,19 @@ TEST(JobStatus, GpuProduct) {
   EXPECT_EQ(status.gpu_product, "H100");
 }
 
+TEST(JobStatus, ThePoolInWhichItHadLearnersIsKept) {
+  JobView view = TrainingView(0);
+  view.membership.pool = "slices";
+  api::JobStatus status;
+  ReportPlan(view, {.to = 0}, At(1), status);
+  EXPECT_EQ(status.pool, "") << "it has none yet";
+  ReportPlan(view, {.to = 2}, At(2), status);
+  EXPECT_EQ(status.pool, "slices");
+  view.membership.pool = "others";
+  ReportPlan(view, {.to = 0}, At(3), status);
+  EXPECT_EQ(status.pool, "slices");
+}
+
 TEST(JobStatus, PhaseWhileNothingIsHeard) {
   using enum api::JobPhase;
   JobPlan plan;

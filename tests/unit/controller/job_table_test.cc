@@ -52,6 +52,14 @@ TEST_F(JobTableTest, GathersWhatBelongsToAJob) {
   EXPECT_EQ(view.needs->resources.gpus, 1);
 }
 
+TEST_F(JobTableTest, AJobWhoseQueueIsGoneStaysInItsPoolUnderANewLeader) {
+  api::ElasticTrainingJob job = AdmittedJob(2);
+  job.spec.queue = "gone";
+  job.status.pool = "slices";
+  Show(job);
+  EXPECT_EQ(View().membership.pool, "slices");
+}
+
 // Anyone who may create a pod in some namespace can write the job's reference into it.
 TEST_F(JobTableTest, APodOfAnotherNamespaceIsNone) {
   Show(AdmittedJob(1));
