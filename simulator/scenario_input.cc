@@ -105,7 +105,8 @@ class JobMaker {
     view.min_learners = from.min_learners;
     view.max_learners = max;
     view.training.reproducibility = from.reproducibility;
-    view.training.logical_shards = max;
+    // One for each GPU: ranks of a learner have shards of their own.
+    view.training.logical_shards = max * from.gpus_per_learner;
     view.needs.resources.gpus = from.gpus_per_learner;
     view.cooldown = policies_.at(from.queue) == planner::QueuePolicy::kThroughput
                         ? planner::Seconds(0)

@@ -111,9 +111,20 @@ Status CheckFile(const char* option, const std::string& file) {
 }
 
 Status CheckFiles(const SimulateOptions& options) {
-  RETURN_IF_ERROR(CheckFile("--out", options.html_file));
-  RETURN_IF_ERROR(CheckFile("--svg", options.svg_file));
-  return CheckFile("--json", options.json_file);
+  std::vector<std::string> inputs = options.workloads;
+  inputs.push_back(options.scenario);
+  const std::pair<const char*, const std::string&> outputs[] = {
+      {"--out", options.html_file}, {"--svg", options.svg_file}, {"--json", options.json_file}};
+  for (const auto& [option, file] : outputs) {
+    RETURN_IF_ERROR(CheckFile(option, file));
+    for (const std::string& input : inputs) {
+      std::error_code error;  // they differ if one does not exist
+      if (std::filesystem::equivalent(input, file, error)) {
+        return Invalid(Format("{} {} is an input, too; name another file", option, file));
+      }
+    }
+  }
+  return {};
 }
 
 Status WriteFiles(const SimulateOptions& options, const Report& report) {

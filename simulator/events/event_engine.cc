@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <map>
 #include <optional>
 #include <random>
+#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -81,6 +83,14 @@ class Engine {
           job.clock.useful_seconds() * static_cast<double>(job.spec->view.needs.resources.gpus);
       job.record->lost_seconds = job.clock.lost_seconds();
     }
+    std::map<std::string_view, const planner::Decision*> last;
+    for (const planner::Decision& decision : last_plan_.decisions) {
+      last[decision.job.name] = &decision;
+    }
+    for (JobRecord& job : record_.jobs) {
+      const auto decision = last.find(job.name);
+      if (!job.completed && decision != last.end()) job.undone = decision->second->reason.sentence;
+    }
     record_.end = now_;
     return std::move(record_);
   }
@@ -105,12 +115,13 @@ class Engine {
     if (plan_at_ != now_) return;  // another one was requested for an earlier time
     plan_at_.reset();
     cluster_.Refresh();
-    const planner::Plan plan =
-        options_.make_plan ? options_.make_plan(cluster_.snapshot(), options_.policy, memory_)
-                           : planner::MakePlan(cluster_.snapshot(), options_.policy, memory_);
+    last_plan_ = options_.make_plan
+                     ? options_.make_plan(cluster_.snapshot(), options_.policy, memory_)
+                     : planner::MakePlan(cluster_.snapshot(), options_.policy, memory_);
     ++record_.plans;
-    cluster_.CarryOut(plan);
-    if (plan.again_at) RequestPlan(std::max(FromWall(*plan.again_at), now_ + 1));
+    cluster_.CarryOut(last_plan_);
+    const std::optional<planner::WallTime>& again_at = last_plan_.again_at;
+    if (again_at) RequestPlan(std::max(FromWall(*again_at), now_ + 1));
   }
 
   void On(const LearnerStarted& event) { cluster_.Start(event); }
@@ -194,6 +205,7 @@ class Engine {
 
   const RunOptions& options_;
   RunRecord record_;
+  planner::Plan last_plan_;
   EventQueue<Event> events_;
   LiveCluster cluster_;
   const std::size_t jobs_;

@@ -31,6 +31,8 @@ struct JobRecord {
   // The same, each weighted by speed / (learners · speed of one learner).
   double useful_gpu_seconds = 0;
   double lost_seconds = 0;  // of training that failures undid
+  // The last plan's reason, of a job that was not done at the end; "": there is none.
+  std::string undone;
   bool operator==(const JobRecord&) const = default;
 };
 

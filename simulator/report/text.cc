@@ -4,7 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <ranges>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -19,6 +21,7 @@ using Rows = std::vector<std::vector<std::string>>;
 
 constexpr std::size_t kColumns = 100;
 constexpr std::size_t kMaxPolicyBytes = 16;  // in a row of figures
+constexpr std::size_t kMaxUndone = 10;       // jobs of a run that are named
 
 // Figures of one table, so that its rows fit into the columns.
 constexpr std::initializer_list<std::string_view> kTimes = {"jobs",
@@ -108,6 +111,27 @@ std::string PairedText(const Report& report) {
   return text;
 }
 
+// Jobs that were not done at the end, and why.
+std::string UndoneText(const Report& report) {
+  std::string text;
+  for (const PolicyReport& policy : report.policies) {
+    for (const MeasuredRun& run : policy.runs) {
+      const auto is_undone = [](const JobRecord& job) { return !job.completed; };
+      const std::int64_t count = std::ranges::count_if(run.record.jobs, is_undone);
+      if (count == 0) continue;
+      text +=
+          Format("\n{}, {}: {} not done at the end\n", ShownName(policy.policy, kMaxPolicyBytes),
+                 ShownName(run.record.workload, kMaxLineBytes), Counted(count, "job"));
+      for (const JobRecord& job :
+           run.record.jobs | std::views::filter(is_undone) | std::views::take(kMaxUndone)) {
+        const std::string why = job.undone.empty() ? "no plan gave a reason" : job.undone;
+        text += Format("  {}: {}\n", ShownName(job.name, kMaxPolicyBytes), why);
+      }
+    }
+  }
+  return text;
+}
+
 // Lines of at most kColumns bytes, broken at spaces.
 std::string Wrapped(std::string_view text) {
   std::string lines;
@@ -134,6 +158,7 @@ std::string WriteText(const Report& report) {
   text += FiguresText(report, values, kUse);
   if (workloads > 1) text += PooledText(report) + WorkloadsText(report);
   text += PairedText(report);
+  text += UndoneText(report);
   text += "\n" + Wrapped(kMethod);
   text += "\n" + Wrapped(FigureKinds()[IndexOf("rho_mean")].definition);
   return replay::Printable(text);

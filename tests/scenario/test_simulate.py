@@ -138,6 +138,8 @@ class SimulateTest(unittest.TestCase):
             (["--scenario", typo, "--profiles", DATA], "typo.yaml:4: "),
             (["--scenario", scenario, "--profiles", DATA, "--policy", "optimus"],
              "own.yaml: policy optimus: there are queues, which a baseline does not know"),
+            (["--scenario", scenario, "--profiles", DATA, "--json", scenario], "own.yaml is an input, too"),
+            (["--workload", jobs, "--profiles", DATA, "--out", self.folder / "." / "jobs.csv"], "jobs.csv is an input, too"),
             (["--snapshot", "absent.json"], "absent.json: cannot be opened"),
             (["--snapshot", jobs], "jobs.csv: "),
             (["--snapshot", "absent.json", "--set", "nodes"], "nodes"),

@@ -153,6 +153,28 @@ TEST(ScenarioInputTest, LearnersOfSeveralGpus) {
               2);
 }
 
+TEST(ScenarioInputTest, SeveralLearnersOfSeveralGpus) {
+  const Profiles profiles = SmallProfiles();
+  const Scenario scenario =
+      Parsed(std::string(kTwoNodes) +
+                 "jobs:\n"
+                 "  - {name: two, profile: small, batch: 32, gpusPerLearner: 2, min: 2, max: 2}\n",
+             profiles);
+  const RunRecord run = RunEvents(InputOf(profiles, scenario, {}).value(), {});
+  EXPECT_EQ(run.jobs[0].sizes.front().gpus, 4);
+}
+
+TEST(ScenarioInputTest, AJobThatIsNotDoneSaysWhy) {
+  const Profiles profiles = SmallProfiles();
+  const Scenario scenario = Parsed(std::string(kTwoNodes) +
+                                       "queues: {closed: {limit: 0}}\n"
+                                       "jobs: [{name: a, profile: small, queue: closed}]\n",
+                                   profiles);
+  const RunRecord run = RunEvents(InputOf(profiles, scenario, {}).value(), {});
+  EXPECT_FALSE(run.jobs[0].completed);
+  EXPECT_THAT(run.jobs[0].undone, HasSubstr("limit"));
+}
+
 TEST(IsolatedSecondsTest, OnAllGpusThatTheBatchAllows) {
   const Profiles profiles = SmallProfiles();
   const Scenario scenario = Parsed(std::string(kTwoNodes) +
