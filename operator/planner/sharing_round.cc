@@ -14,7 +14,7 @@ namespace {
 
 using enum AdmissionState;
 
-// Bounds the time of a plan.
+// Bounds the time of a plan. By queue: those of one take nothing from another.
 constexpr std::size_t kMaxFailedReclaims = 32;
 
 }  // namespace
@@ -107,12 +107,11 @@ bool SharingRound::ReclaimOnProduct(JobIndex job) {
   // A reclaim that failed once fails again while nothing is released, and each try looks at all
   // jobs.
   const Job& of = model.jobs[job];
-  const std::tuple failed{of.queue, assignment.FitIndexOf(job), of.minimum};
-  if (failed_reclaims.contains(failed) || failed_reclaims.size() >= kMaxFailedReclaims) {
-    return false;
-  }
+  auto& failed = failed_reclaims[of.queue];
+  const std::pair tried{assignment.FitIndexOf(job), of.minimum};
+  if (failed.contains(tried) || failed.size() >= kMaxFailedReclaims) return false;
   if (!ReclaimFor(job, model, reservations, sharing)) {
-    failed_reclaims.insert(failed);
+    failed.insert(tried);
     return false;
   }
   failed_reclaims.clear();

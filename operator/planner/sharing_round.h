@@ -1,9 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <set>
-#include <span>
-#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "operator/planner/model.h"
@@ -36,8 +36,8 @@ class SharingRound {
   Assignment& assignment = sharing.assignment;
   Reservations reservations;
   std::vector<Keeper> keepers;
-  // Queue, fit and minimum of jobs for which nothing could be reclaimed.
-  std::set<std::tuple<QueueIndex, int, LearnerCount>> failed_reclaims;
+  // By queue: fit and minimum of jobs for which nothing could be reclaimed.
+  std::map<QueueIndex, std::set<std::pair<int, LearnerCount>>> failed_reclaims;
 
   AdmissionState& Standing(JobIndex job) { return sharing.shares[job].standing; }
   const QueueView& QueueOf(JobIndex job) const { return *model.QueueOf(job).view; }

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "base/format.h"
 #include "tests/unit/planner/builders.h"
 
 // How many learners each job gets, and why.
@@ -342,6 +343,30 @@ const PlanCase kOthers[] = {
 
 TEST(Sharing, JobsThatDoNotTakePart) {
   for (const PlanCase& plan_case : kOthers) ExpectPlan(plan_case);
+}
+
+// Reclaims that fail are bounded, because each looks at all jobs; but those of one queue do not use
+// up what another one may try.
+TEST(Sharing, FailedReclaimsOfOneQueueStopNoOther) {
+  PlanCase plan_case{
+      .nodes = Nodes(2, 40),
+      .jobs = {JobOf("holder", 40, 40).Shards(64).Queue("a-holder").Has(40, "n00"),
+               JobOf("borrower", 40, 40).Shards(64).Queue("d-borrower").Has(40, "n01")},
+      .queues = {{.name = "a-holder", .guaranteed_gpus = 40},
+                 {.name = "b-blocked", .guaranteed_gpus = 40},
+                 {.name = "c-owner", .guaranteed_gpus = 4},
+                 {.name = "d-borrower"}}};
+  plan_case.nodes[0].labels["pool"] = "first";
+  plan_case.nodes[1].labels["pool"] = "second";
+  for (int min = 1; min <= 40; ++min) {
+    plan_case.jobs.push_back(JobOf(Format("blocked-{:02}", min), min, min)
+                                 .Shards(64)
+                                 .Queue("b-blocked")
+                                 .OnlyOn("first"));
+  }
+  plan_case.jobs.push_back(JobOf("owner", 4, 4).Queue("c-owner").OnlyOn("second"));
+  const Plan plan = MakePlan(SnapshotOf(plan_case), {});
+  EXPECT_EQ(DecisionOn(plan, "owner").to, 4);
 }
 
 }  // namespace
