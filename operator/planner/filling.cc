@@ -140,10 +140,9 @@ class Filler {
       if (next_[queue].empty()) continue;
       const NextSize& first = next_[queue].front();
       const std::int64_t gpus = sharing_.assignment.GpusOfQueue(queue) + first.more_gpus;
-      const Quotient quotient{.numerator = model_.queues[queue].view->weight,
-                              .divisor = 2 * gpus - 1};
-      const auto claim =
-          std::tuple(IsGuaranteed(first.job, first.more_gpus), quotient, first.keeps);
+      const QueueView& view = *model_.queues[queue].view;
+      const Quotient quotient{.numerator = view.weight, .divisor = 2 * gpus - 1};
+      const auto claim = std::tuple(gpus <= view.guaranteed_gpus, quotient, first.keeps);
       if (best && claim <= best_claim) continue;
       best = queue;
       best_claim = claim;
