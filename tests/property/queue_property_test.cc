@@ -270,7 +270,9 @@ RC_GTEST_PROP(QueueProperty, ASecondPlanChangesNothing, ()) {
 }
 
 // No ping-pong: what was taken back is not borrowed again.
-RC_GTEST_PROP(QueueProperty, PlansComeToRest, ()) { SettleWithin(3, DrawTeams(Jobs::kAny)); }
+RC_GTEST_PROP(QueueProperty, PlansComeToRest, ()) {
+  SettleWithin(3, DrawTeams(Jobs::kAny, DrawOneIn(3) ? Kinds::kTwo : Kinds::kOne));
+}
 
 // GPUs idle only if they are withheld, or kept for a job that waits and could take them.
 RC_GTEST_PROP(QueueProperty, NoGpuIsIdleThatAJobCouldTake, ()) {
