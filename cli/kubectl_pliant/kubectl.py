@@ -190,4 +190,3 @@ class _Exchange:
             self._process.stdin.close()
         except OSError:
             pass  # it ended before it read everything; its exit code says why
-

@@ -69,31 +69,10 @@ class FaultsTest(ProgramTest):
         self.assertEqual(self.cluster.calls(), [])
 
     def test_ctrl_c_ends_a_kubectl_that_does_not_answer(self) -> None:
-        context = self.cluster.folder.name  # in the arguments of its process, and of no other
-        self.cluster.fault("get", delay=60)
-        process = self.cluster.start(["list", f"--context={context}"])
-        self.addCleanup(process.kill)
-        deadline = time.monotonic() + 20
-        while not self.cluster.calls():
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.05)
-        process.send_signal(signal.SIGINT)
-        self.assertEqual(process.communicate(timeout=20), ("", ""))
-        self.assertEqual(process.returncode, 130)
-        self.assert_no_process_of(context)
+        self.assertEqual(self.signalled_while_kubectl_hangs(signal.SIGINT), 130)
 
     def test_a_terminal_that_closes_ends_a_kubectl(self) -> None:
-        context = self.cluster.folder.name
-        self.cluster.fault("get", delay=60)
-        process = self.cluster.start(["list", f"--context={context}"])
-        self.addCleanup(process.kill)
-        deadline = time.monotonic() + 20
-        while not self.cluster.calls():
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.05)
-        process.send_signal(signal.SIGHUP)
-        self.assertEqual(process.communicate(timeout=20), ("", ""))
-        self.assert_no_process_of(context)
+        self.signalled_while_kubectl_hangs(signal.SIGHUP)
 
     def test_ctrl_c_while_kubectl_starts(self) -> None:
         """The signal comes when the process is there and the program has no name for it yet."""
@@ -116,6 +95,21 @@ class FaultsTest(ProgramTest):
         )  # fmt: skip
         self.assertEqual((ended.returncode, ended.stdout, ended.stderr), (130, "", ""))
         self.assert_no_process_of(context)
+
+    def signalled_while_kubectl_hangs(self, number: signal.Signals) -> int:
+        """The exit code of a `list` that the signal ends; it says nothing and leaves no process."""
+        context = self.cluster.folder.name  # in the arguments of its process, and of no other
+        self.cluster.fault("get", delay=60)
+        process = self.cluster.start(["list", f"--context={context}"])
+        self.addCleanup(process.kill)
+        deadline = time.monotonic() + 20
+        while not self.cluster.calls():
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.05)
+        process.send_signal(number)
+        self.assertEqual(process.communicate(timeout=20), ("", ""))
+        self.assert_no_process_of(context)
+        return process.returncode
 
     def assert_no_process_of(self, context: str) -> None:
         left = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
